@@ -44,3 +44,43 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 	}
 	e.everyoneGives(t, h, now, "photos", "late", "later")
 }
+
+// As long as the member is frozen nobody knows what such a row gives. A server that obeys before it,
+// by what it told, does without the row, and gets it as it gets any that is made by hand.
+func TestARowThatIsMadeByHandIsToldOfOnceItsMemberObeys(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
+	s, other := e.open(t), e.open(t)
+	takeAll(t, other, h, "photos", 10)
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
+		if step != change.Accepted {
+			return nil
+		}
+		e.places[0].exec(t, "INSERT INTO sequence VALUES ('late', 500)")
+		first, added := e.server(t, s, 0).PlanStore(), e.server(t, s, 1).PlanStore()
+		said, err := first.Report(t.Context())
+		if err != nil {
+			return err
+		}
+		p := said.Plans[len(said.Plans)-1]
+		known, err := first.Knowledge(t.Context(), &p)
+		if err != nil {
+			return err
+		}
+		takeAll(t, other, h, "late", 50)
+		if brought, err := added.Obey(t.Context(), &p, known.Floors, []change.Knowledge{known}); !brought || err != nil {
+			t.Errorf("it obeys: %v, %v", brought, err)
+		}
+		e.places[1].id(t, "photos")
+		var rows int
+		if err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence WHERE name = 'late'").Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("%d rows, %v; want none by what is not known", rows, err)
+		}
+		return nil
+	})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	for range 3 {
+		takeAll(t, s, h, "late", 50)
+		takeAll(t, other, h, "late", 50)
+	}
+	e.everyoneGives(t, h, now, "photos", "late")
+}

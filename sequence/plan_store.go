@@ -74,7 +74,7 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 		return known, err
 	}
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
-		if h.definitions, err = s.Options.All(ctx, s.Pool()); err != nil {
+		if h.definitions, err = s.definitions(ctx, p, &is); err != nil {
 			return known, err
 		}
 	}
@@ -83,6 +83,23 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 	}
 	known.More = h
 	return known, err
+}
+
+// definitions are those that a server tells of. Until it obeys a plan it tells of no row but those
+// that were frozen: somebody may have made one by hand since, and what that gives is not known yet.
+// One that leaves tells of none.
+func (s planStore) definitions(ctx context.Context, p *Plan, is *Membership) ([]store.Defined, error) {
+	if is.Plan > p.Number || is.Plan == p.Number && is.Count > 0 {
+		return s.Options.All(ctx, s.Pool())
+	}
+	frozen := make(map[string]bool)
+	err := selectNumbers(ctx, s.Pool(), func(name string, _ uint64) { frozen[name] = true }, "SELECT s.`name`, f.`saved` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+
+		" AS f ON f.`name` = s.`name` AND f.`plan` = ? AND f.`saved` IS NOT NULL JOIN "+s.Table.Member+" AS m ON m.`one` = 1 AND m.`plan` < f.`plan`", p.Number)
+	if err != nil {
+		return nil, fmt.Errorf("read which rows of %s were frozen for plan %d: %w", s.Name(), p.Number, err)
+	}
+	all, err := s.Options.All(ctx, s.Pool())
+	return slices.DeleteFunc(all, func(d store.Defined) bool { return d.Live && !frozen[d.Name] }), err
 }
 
 // floors reads where a plan begins. complete is false where the server does not have all.

@@ -49,6 +49,43 @@ func TestHistories(t *testing.T) {
 		p.TakeAll(name, 9)
 		return p
 	}
+	givesLate := func(t *testing.T, p *simulation.Proxy) {
+		t.Helper()
+		for range 5 {
+			if err := p.Take(0, "late", 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	takesLate := func(p *simulation.Proxy) {
+		for range 10 {
+			for _, i := range []int{1, 2, 0} { // first from those who may not know what A gave
+				if i < len(p.Actor.World.Members) {
+					_ = p.Take(i, "late", 9)
+				}
+			}
+		}
+	}
+	// A sequence of two members was dropped, who have its numbers in no row, and its ceilings.
+	dropped := func(t *testing.T) (e *estate, near, far *simulation.Proxy) {
+		t.Helper()
+		e = blocks(3, 2)
+		e.asked = change.Change{Add: address(2)}
+		for _, m := range e.Members[:2] {
+			m.Rows["late"] = 0
+		}
+		near, far = proxy(e), e.NewProxy("far")
+		far.TakeAll(name, 1)
+		first := e.NewProxy("first")
+		first.TakeAll("late", 1)
+		first.Stop()
+		top := max(e.Members[0].Rows["late"], e.Members[1].Rows["late"])
+		for _, m := range e.Members[:2] {
+			delete(m.Rows, "late")
+			m.Floors["late"] = top
+		}
+		return e, near, far
+	}
 	// One has read which plan is in force, and stands still while R is removed.
 	stoodStill := func(t *testing.T) (e *estate, still *simulation.Actor) {
 		t.Helper()
@@ -328,7 +365,8 @@ func TestHistories(t *testing.T) {
 			return e
 		}},
 		// A row is made by hand on the only server while that is frozen, and numbers of it are given
-		// until the server obeys. One that is added obeys after it, and begins above them.
+		// until the server obeys. One that is added obeys after it if both can be reached, and begins
+		// above them.
 		{"a row that is made by hand while the others are frozen is known to the one that is added", func(t *testing.T) *estate {
 			e := blocks(2, 1)
 			e.asked = change.Change{Add: address(1)}
@@ -345,8 +383,8 @@ func TestHistories(t *testing.T) {
 			return e
 		}},
 		// X has read which plan is in force, and stands still. Others remove R, and propose to add D,
-		// which X has not heard of and takes for a proposal that was left. It lets nobody go if a newer
-		// plan is in force than it goes by, and nobody goes who is past that proposal.
+		// which X takes for a proposal that was left. Who sees that a newer plan is in force than his lets
+		// nobody go by that, and a server that was frozen since stays so.
 		{"who stood still lets nobody go on who has accepted meanwhile", func(t *testing.T) *estate {
 			e, still := stoodStill(t)
 			far := e.NewProxy("far")
@@ -406,6 +444,93 @@ func TestHistories(t *testing.T) {
 			if err := errors.Join(p.Take(0, name, 9), p.Take(1, name, 9)); err != nil {
 				t.Fatal(err)
 			}
+			return e
+		}},
+		// A row is made by hand on A while that is frozen. X reads what A knows, A gives numbers, and Y
+		// brings it to the plan. X then brings B, by what it read. So a member tells of no row that
+		// was not frozen with it until it obeys. B gets that row as it gets any that is made by hand.
+		{"a frozen member tells of no row that was made by hand since", func(t *testing.T) *estate {
+			e := blocks(2, 1)
+			e.asked = change.Change{Add: address(1)}
+			far, near := e.NewProxy("far", 1), proxy(e)
+			x := e.coordinator(1)
+			reach(t, x, "accept", 0)
+			e.Members[0].Rows["late"] = 500
+			reach(t, x, "obey", 0)
+			givesLate(t, far)
+			y := e.coordinator(2)
+			reach(t, y, "obey", 1)
+			y.Kill()
+			x.Run()
+			if err := errors.Join(x.Err, near.Read()); err != nil {
+				t.Fatal(err)
+			}
+			takesLate(near)
+			return e
+		}},
+		{"a frozen member that is cut off before it obeys has told of no such row", func(t *testing.T) *estate {
+			e := blocks(2, 1)
+			e.asked = change.Change{Add: address(1)}
+			far, near := e.NewProxy("far", 1), proxy(e)
+			c := e.coordinator(1)
+			reach(t, c, "accept", 0)
+			e.Members[0].Rows["late"] = 500
+			reach(t, c, "obey", 0)
+			c.Cut[0] = true
+			if c.Run(); c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			givesLate(t, far)
+			if err := near.Read(); err != nil {
+				t.Fatal(err)
+			}
+			takesLate(near)
+			return e
+		}},
+		// DROP leaves how far a member may go. Somebody makes the row again by hand while the member
+		// is frozen, which gives up to there under its old plan. It tells of that row no sooner.
+		{"nor of one that was dropped before, and has its old ceiling", func(t *testing.T) *estate {
+			e, near, far := dropped(t)
+			c := e.coordinator(1)
+			reach(t, c, "accept", 0)
+			top := e.Members[0].Floors["late"]
+			e.Members[0].Rows["late"] = top
+			reach(t, c, "obey", 0)
+			if err := far.Take(0, "late", 1); err != nil {
+				t.Fatal(err)
+			}
+			for range 7 {
+				_ = far.Take(0, "late", 1)
+			}
+			c.Run()
+			if err := errors.Join(c.Err, near.Read()); err != nil {
+				t.Fatal(err)
+			}
+			takesLate(near)
+			return e
+		}},
+		{"a member that leaves tells of no such row", func(t *testing.T) *estate {
+			e, near, far := dropped(t)
+			e.asked = change.Change{Remove: address(0)}
+			c := e.coordinator(1)
+			reach(t, c, "accept", 1)
+			e.Members[0].Rows["late"] = e.Members[0].Floors["late"]
+			reach(t, c, "obey", 1)
+			c.Cut[1] = true
+			if err := far.Take(0, "late", 1); err != nil {
+				t.Fatal(err)
+			}
+			for range 7 {
+				_ = far.Take(0, "late", 1)
+			}
+			c.Run()
+			if c.Err != nil || e.Members[0].Plan != 2 || e.Members[1].Plan != 1 {
+				t.Fatalf("%v; they obey plans %d and %d", c.Err, e.Members[0].Plan, e.Members[1].Plan)
+			}
+			if err := near.Read(); err != nil {
+				t.Fatal(err)
+			}
+			takesLate(near)
 			return e
 		}},
 		// C was away. It goes on only if a member that had to accept has aborted. Else it is

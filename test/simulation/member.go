@@ -267,6 +267,11 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 		known.proxies = maps.Clone(m.Proxies)
 	}
 	for name, id := range m.Rows {
+		b := m.Starts[Start{p.Number, name}]
+		if m.Plan < p.Number && (b == nil || b.Saved == nil) || m.Plan == p.Number && m.Count == 0 {
+			delete(known.options, name) // nobody knows what it gave
+			continue
+		}
 		if id == End {
 			id = 0 // it is frozen
 		}
