@@ -11,11 +11,16 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// prepared is an engine with prepared answers to CREATE. The tests of the real engine show its own
+// prepared is an engine with prepared answers. The tests of the real engine show its own
 // answers.
 type prepared struct {
 	engine
 	made sequence.Created
+	plan sequence.Plan
+}
+
+func (e prepared) ChangePlan(context.Context, sequence.PlanChange) (sequence.Plan, error) {
+	return e.plan, nil
 }
 
 func (e prepared) Create(context.Context, sequence.CreateOptions) (sequence.Created, error) {
@@ -46,6 +51,23 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 		}
 		if got := table.OK.Info; !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%+v: got %q, want %q", made, got, want)
+		}
+	}
+}
+
+func TestAChangeOfSequenceServersTellsWhoWasNotThere(t *testing.T) {
+	for want, away := range map[string][]string{
+		"plan 3 is in force, with 1 sequence server(s)":                                                                   nil,
+		"plan 3 is in force, with 1 sequence server(s); could not be told, and obeys it once it can be reached: db2:3306": {"db2:3306"},
+	} {
+		var st statement.Statement
+		st.Analyze([]byte("SEQPROXY ADD SEQUENCE SERVER 'db2:3306'"), lex.Mode{})
+		table, err := NewSequences(prepared{plan: sequence.Plan{Number: 3, Away: away}}, nil).Execute(t.Context(), &st, root(unaudited{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if table.OK.Info != want {
+			t.Errorf("got %q, want %q", table.OK.Info, want)
 		}
 	}
 }

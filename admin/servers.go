@@ -57,7 +57,11 @@ func planned(p sequence.Plan, err error) (*protocol.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &protocol.Table{OK: protocol.OK{Info: fmt.Sprintf("plan %d is in force, with %d sequence server(s)", p.Number, max(len(p.Members), 1))}}, nil
+	info := fmt.Sprintf("plan %d is in force, with %d sequence server(s)", p.Number, max(len(p.Members), 1))
+	if len(p.Away) > 0 {
+		info += "; could not be told, and obeys it once it can be reached: " + strings.Join(p.Away, ", ")
+	}
+	return &protocol.Table{OK: protocol.OK{Info: info}}, nil
 }
 
 var serverColumns = []protocol.Column{

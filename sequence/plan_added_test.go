@@ -52,6 +52,31 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	}
 }
 
+// A server fails when it has been frozen while it is being added. All that must accept the change do,
+// and it obeys when it is back.
+func TestAServerThatFailsFrozenWhileItIsAddedObeysWhenItIsBack(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
+		if step == change.Frozen && address == e.addr(1) {
+			e.links[1].Cut()
+		}
+		return nil
+	})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	if len(now.Members) != 2 || len(now.Away) != 1 || now.Away[0] != e.addr(1) {
+		t.Errorf("got %+v, want two members, and that %s is away", now, e.addr(1))
+	}
+	all, err := s.SequenceServers(t.Context())
+	if err != nil || len(all) != 2 || all[1].State != "away" {
+		t.Errorf("got %+v, %v, want that the second one is away", all, err)
+	}
+	h.add(t, "photos", mustTake(t, s, "photos", 1))
+	e.links[1].Mend()
+	e.met(t, e.open(t))
+	e.everyoneGives(t, h, now, "photos")
+}
+
 // A server served others once, who dropped sequences that have the names of some here. When it is
 // added they stay, whether they have options or were made by hand, and numbers go on above what was
 // given on either side.

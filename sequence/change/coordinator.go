@@ -156,7 +156,7 @@ func (c *Coordinator) begin() error {
 			Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why,
 		}
 	}
-	c.plan.State = InForce
+	c.plan.State, c.plan.Away = InForce, away
 	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(why))
 	return nil

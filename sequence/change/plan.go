@@ -55,6 +55,8 @@ type Plan struct {
 	// Ballot is the highest that the member has promised. Who writes under a lower one changes
 	// nothing there any more.
 	Ballot uint64
+	// Away are the addresses of servers that could not be told that it is in force, for who made it.
+	Away []string
 }
 
 // Member is a sequence server of a plan.
