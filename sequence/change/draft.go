@@ -226,6 +226,12 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 	if c.asked.Force && c.asked.Above > 0 {
 		return nil
 	}
+	if c.met[m.Address].Store != nil {
+		return &Error{
+			Finding: m.Address + " can be reached, and does not tell what it knows",
+			Remedy:  "say the same again once it does; or make sure that it is off and stays so, and say FORCE ABOVE n, a number above all that it can have given", Err: why,
+		}
+	}
 	if len(p.Previous) == 1 || p.Interleave != InterleaveBlock && !c.config.NoWriters {
 		return &Error{
 			Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",

@@ -594,6 +594,23 @@ func TestAMissingMemberCountsWithItsOwnCeiling(t *testing.T) {
 	}
 }
 
+// A member that is there, and whose tables cannot be read, gives numbers perhaps. It is not taken out
+// as one that is missing.
+func TestAMemberThatDoesNotTellIsNotMissing(t *testing.T) {
+	e := (&scenario{name: "history", servers: 3, members: 3}).start(simulation.Faults{})
+	p := e.NewProxy("proxy")
+	e.proxies = append(e.proxies, p)
+	p.TakeAll(name, 9)
+	c := e.Change("coordinator", change.Change{Remove: address(2)})
+	c.Lose, c.Unsent = 3, true // its report
+	c.Run()
+	wantText(t, c.Err, address(2), "can be reached", "FORCE ABOVE n")
+	e.asked = change.Change{Remove: address(2)}
+	if err := e.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The home of an ORDER sequence is off, is taken out by FORCE, and comes back. A proxy that was cut
 // off has not heard of that, and its callers have heard of higher numbers.
 func TestAHomeThatIsTakenOutWhileItIsOffGivesNothingThatIsOutOfOrder(t *testing.T) {
