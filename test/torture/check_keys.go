@@ -3,6 +3,7 @@ package torture
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -52,7 +53,7 @@ func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 func epochOf(o *op, epochs []epochChange) (epoch int, sure bool) {
 	for _, e := range epochs {
 		switch {
-		case e.undone || o.end < e.begin:
+		case e.undone || o.over() < e.begin:
 		case o.begin > e.end && e.done:
 			epoch++
 		default:
@@ -95,7 +96,7 @@ func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool))
 		}
 	}
 	for _, ops := range groups {
-		slices.SortFunc(ops, func(a, b *op) int { return cmp.Compare(a.end, b.end) })
+		slices.SortFunc(ops, func(a, b *op) int { return cmp.Compare(a.over(), b.over()) })
 		highest := make([]*op, len(ops)) // of those up to i
 		for i, o := range ops {
 			highest[i] = o
@@ -104,7 +105,7 @@ func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool))
 			}
 		}
 		for _, o := range ops {
-			before := sort.Search(len(ops), func(i int) bool { return ops[i].end >= o.begin })
+			before := sort.Search(len(ops), func(i int) bool { return ops[i].over() >= o.begin })
 			if before == 0 {
 				continue
 			}
@@ -114,6 +115,15 @@ func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool))
 		}
 	}
 	return found
+}
+
+// over is when a request was over for certain. A proxy that stood still may carry one out after its
+// client has given up.
+func (o *op) over() time.Duration {
+	if o.err != nil {
+		return math.MaxInt64
+	}
+	return o.end
 }
 
 // sameSession, sameProxy and anywhere are what keys rise in.

@@ -17,6 +17,12 @@ func took(begin, end time.Duration, conn int, first, n uint64) op {
 	return op{kind: &kind{name: "SELECT NEXTVAL", sequence: "photos"}, conn: conn, life: 1, shard: -1, begin: begin, end: end, first: first, n: n}
 }
 
+// orphan is a request whose client has given up, and whose key was found in its table.
+func orphan(o op) op {
+	o.err = errors.New("invalid connection")
+	return o
+}
+
 func on(sequence string, o op) op {
 	o.kind = &kind{name: "SELECT NEXTVAL", sequence: sequence}
 	return o
@@ -63,6 +69,10 @@ func TestEveryWrongHistoryIsFound(t *testing.T) {
 		{"one number of two sequences", []op{took(1, 2, 1, 5, 1), on("users", took(3, 4, 2, 5, 1))}, nil, ""},
 		{"falling in a session", []op{from(1, took(1, 2, 1, 5, 1)), from(1, took(3, 4, 1, 4, 1))}, nil, "on the same connection"},
 		{"falling in a proxy", []op{took(1, 2, 1, 5, 1), took(3, 4, 2, 4, 1)}, nil, "from the same proxy"},
+		{"falling after one whose client has given up", []op{orphan(took(1, 2, 1, 5, 1)), took(3, 4, 2, 4, 1)}, nil, ""},
+		{"falling, and its client has given up", []op{took(1, 2, 1, 5, 1), orphan(took(3, 4, 2, 4, 1))}, nil, "from the same proxy"},
+		{"one number twice, of which one was lost", []op{from(1, orphan(took(1, 2, 1, 5, 1))), took(3, 4, 2, 5, 1)}, nil, "DUPLICATE: 5 of photos"},
+		{"again after a restart, of which one was lost before it", []op{on(restarted, orphan(took(1, 2, 1, 5, 1))), on(restarted, took(13, 14, 2, 5, 1))}, restart, ""},
 		{"at the same time", []op{took(1, 4, 1, 5, 1), took(3, 5, 2, 4, 1)}, nil, ""},
 		{"falling over proxies", []op{took(1, 2, 1, 5, 1), from(1, took(3, 4, 2, 4, 1))}, nil, ""},
 		{"falling over proxies, with ORDER", []op{on(ordered, took(1, 2, 1, 5, 1)), on(ordered, from(1, took(3, 4, 2, 4, 1)))}, nil, "in time"},
