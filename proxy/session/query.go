@@ -60,7 +60,7 @@ func (t *texts) query(sql []byte) error {
 			}
 		}
 	}
-	if (len(st.Tables) > 0 || st.Words&statement.MayBringRows != 0) && t.at.set.owners.Owners() == nil {
+	if (len(st.Tables) > 0 || st.Words&statement.MayBringRows != 0) && t.at.routes.Default() != nil && t.at.set.owners.Owners() == nil {
 		t.planning.meetOwners(sql)
 	}
 	switch t.planning.treatmentOf(sql) {

@@ -32,7 +32,7 @@ func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 
 // replan brings the sizes up to date. mu is held, or c is not shared yet.
 func (c *Cache) replan(now time.Time) {
-	c.sizes.plan(now, c.all.Owner.Sizing(), c.stock.given, &c.counter)
+	c.sizes.choose(now, c.all.Owner.Sizing(), c.stock.given, &c.counter)
 }
 
 // KeepUp fetches more where the rate has risen since the last reservation, and where a sequence was

@@ -21,9 +21,9 @@ type sizes struct {
 	idle   bool // it is filled up as nothing was taken for a while
 }
 
-// plan brings the measured rate, the size and the low-water mark up to date: so many numbers were
+// choose brings the measured rate, the size and the low-water mark up to date: so many numbers were
 // given since the cache was made, of a counter.
-func (s *sizes) plan(now time.Time, z Sizing, given uint64, of *counter) {
+func (s *sizes) choose(now time.Time, z Sizing, given uint64, of *counter) {
 	s.pace.Base, s.pace.Cover = z.Least, s.covers(z)
 	s.pace.Observe(now, given-s.measured)
 	if given != s.measured || s.usedAt.IsZero() {

@@ -28,8 +28,8 @@ func TestSizesFollowTheRateOrWhatWasTyped(t *testing.T) {
 	} {
 		s := c.sizes
 		z := Sizing{Least: 100, Cover: 10 * time.Second}
-		s.plan(begin, z, 0, &c.of)
-		s.plan(begin.Add(time.Minute), z, c.given, &c.of)
+		s.choose(begin, z, 0, &c.of)
+		s.choose(begin.Add(time.Minute), z, c.given, &c.of)
 		if s.size != c.size || s.low != c.low || s.whole() != c.whole {
 			t.Errorf("%s: %d are reserved below %d, an idle one has %d; want %d, %d, %d", name, s.size, s.low, s.whole(), c.size, c.low, c.whole)
 		}
@@ -50,7 +50,7 @@ func TestOnlyNumbersThatAreGivenCountAsUse(t *testing.T) {
 		if s != before {
 			t.Errorf("%d: who asks for the rate changes it", i)
 		}
-		s.plan(begin.Add(c.after), Sizing{Least: 10, Cover: time.Second}, c.given, &of)
+		s.choose(begin.Add(c.after), Sizing{Least: 10, Cover: time.Second}, c.given, &of)
 		if got := s.usedAt.Sub(begin); got != c.used {
 			t.Errorf("%d: used after %v, want %v", i, got, c.used)
 		}
