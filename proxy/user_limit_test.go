@@ -39,6 +39,7 @@ func (e *env) reconnect(t testing.TB, addr string, l wireLogin) *wire {
 func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 	// not for the accounts that may do everything
 	server := mysqltest.Start(t, "--max-user-connections=3")
+	server.Exec(t, "ALTER USER CURRENT_USER() WITH MAX_USER_CONNECTIONS 100") // those of the tests themselves
 	user, password := "few", "s3cret pässword"
 	for name, c := range map[string]struct {
 		limit string // of the account on the server that is compared with
