@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
@@ -169,7 +170,7 @@ func (of *lockedName) lower(ctx context.Context, r *store.Row) error {
 // numbers are left then.
 func cycle(ctx context.Context, v *server, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
-	w := &view{plan: Plan{Number: v.Share().Plan}, members: []*server{v}}
+	w := &view{Among: member.Among{Plan: Plan{Number: v.Share().Plan}, Members: []*server{v}}}
 	err = w.amend(ctx, name, func(g *agreed) error {
 		r := g.merged()
 		found = r.Rule()

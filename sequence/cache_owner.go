@@ -29,8 +29,8 @@ func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
 func (o cacheOwner) Sizing() cache.Sizing {
 	t := o.s.tuning.Load()
 	z := cache.Sizing{Least: t.CacheSize, Cover: t.OutageCover}
-	if w := o.s.servers.view.Load(); w.several() {
-		z.Share = w.members[0].Share()
+	if w := o.s.servers.view.Load(); w.Several() {
+		z.Share = w.Members[0].Share()
 	}
 	return z
 }

@@ -248,17 +248,17 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 func (k *clocked) away(worker uint64) bool {
 	a := k.seq.owner.servers
 	w := a.view.Load()
-	return w.several() && a.among(w).AnyLive() && a.next.Home(a.among(w), define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
+	return w.Several() && w.AnyLive() && a.next.Home(&w.Among, define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
 }
 
 // recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
 // there to record a higher one. To try would take long.
 func (a *servers) recordable(ctx context.Context, name string, from uint64) (bool, error) {
 	w := a.view.Load()
-	if !w.several() || len(w.live()) > 1 {
+	if !w.Several() || len(w.Live()) > 1 {
 		return true, nil
 	}
-	v := a.next.Home(a.among(w), name)
+	v := a.next.Home(&w.Among, name)
 	ceiling, err := v.RecordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
 	return ceiling > from, err
 }
@@ -307,8 +307,8 @@ func (s *Sequences) regainTicks(all []*sequence) {
 
 // Homes is how many members there are.
 func (k *clocked) Homes() uint64 {
-	if w := k.seq.owner.servers.view.Load(); w.several() {
-		return uint64(len(w.members))
+	if w := k.seq.owner.servers.view.Load(); w.Several() {
+		return uint64(len(w.Members))
 	}
 	return 1
 }

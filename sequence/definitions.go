@@ -74,7 +74,7 @@ func (w *view) edit(ctx context.Context, need int, name string, first func(e *ed
 
 // amend is edit of all members, for a sequence that there is.
 func (w *view) amend(ctx context.Context, name string, f func(g *agreed) error) error {
-	return w.edit(ctx, len(w.members), name, func(*edit) error { return nil }, func(g *agreed) error {
+	return w.edit(ctx, len(w.Members), name, func(*edit) error { return nil }, func(g *agreed) error {
 		if !g.live {
 			return &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 		}
@@ -89,12 +89,12 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 			e.end()
 		}
 	}()
-	g := &agreed{name: name, marks: w.members[0].Marks}
+	g := &agreed{name: name, marks: w.Members[0].Marks}
 	var missing []error
-	for _, v := range w.members {
+	for _, v := range w.Members {
 		e, err := w.begin(ctx, v)
 		if err != nil {
-			if !w.several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !w.Several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
@@ -112,7 +112,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	}
 	if len(edits) < need {
 		return fmt.Errorf("%d of %d sequence servers are needed for this, and %d can be reached; start the others, or take them out with "+
-			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(w.members), len(edits), errors.Join(missing...))
+			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(w.Members), len(edits), errors.Join(missing...))
 	}
 	g.agree()
 	if err := f(g); err != nil {
@@ -144,14 +144,14 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 // the server keeps it for a proxy that stands still.
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.Share()
-	if h.Plan != w.plan.Number {
+	if h.Plan != w.Plan.Number {
 		return nil, store.OutcomeOldPlan
 	}
 	conn, err := w.connect(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	e := &edit{conn: conn, v: v, among: w.members, h: h}
+	e := &edit{conn: conn, v: v, among: w.Members, h: h}
 	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(v.Config.EditSilence.Seconds())))
 	if err == nil {
 		e.Tx, err = conn.BeginTx(ctx, nil)
@@ -166,7 +166,7 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 // connect attaches a connection to a member that can be written to. If there are others it takes
 // tryTime at most. What follows has the caller's time, as a transaction ends with its context.
 func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
-	if w.several() {
+	if w.Several() {
 		try, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 		defer stop()
 		ctx = try
@@ -175,7 +175,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.several() {
+	if w.Several() {
 		err = conn.PingContext(ctx)
 	}
 	if err == nil {

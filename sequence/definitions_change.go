@@ -54,18 +54,18 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *sto
 
 // keepAbove is that of each member.
 func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
-	return errors.Join(member.Each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })...)
+	return errors.Join(member.Each(ctx, w.Members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })...)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.
 func (w *view) dividable(d *define.Definition) error {
 	switch {
-	case !w.several():
-	case !w.members[0].Share().Divides(d.Increment):
-		return store.NotDivided(w.members[0].Share(), d.Name, d.Increment)
+	case !w.Several():
+	case !w.Members[0].Share().Divides(d.Increment):
+		return store.NotDivided(w.Members[0].Share(), d.Name, d.Increment)
 	case d.Cycle:
 		return define.NeedsOneServer("sequence %q: CYCLE", d.Name)
-	case d.Kind.HasClock() && w.plan.Interleave == InterleaveStep:
+	case d.Kind.HasClock() && w.Plan.Interleave == InterleaveStep:
 		return define.NeedsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
 	}
 	return nil
@@ -98,7 +98,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		stored := define.StoredName(o.Name, def.Kind)
 		row := func(e *edit) error { return e.makeRow(ctx, stored) }
-		need := majority(len(w.members))
+		need := majority(len(w.Members))
 		if define.IsWorker(stored) {
 			need = 1 // of which one alone gives ticks, and all say the same of it
 		}
@@ -242,7 +242,7 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 				// else others go on where its home is, chosen or not, until they hear of this
 				r.Home = g.newHome()
 			}
-			if r.Def.Order && w.several() {
+			if r.Def.Order && w.Several() {
 				at = g.top // its home goes on above all others
 			}
 			if change.Restart == nil {
@@ -254,7 +254,7 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 			}
 			if first <= g.top {
 				force := ""
-				if !w.several() {
+				if !w.Several() {
 					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", define.Quote(define.ShownName(g.name)), first)
 				}
 				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",

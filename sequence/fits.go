@@ -10,7 +10,7 @@ import (
 
 // fits refuses a definition that a member which was reached cannot hold.
 func (w *view) fits(d *define.Definition) error {
-	for _, v := range w.members {
+	for _, v := range w.Members {
 		if v.Seen.Load() == nil {
 			continue
 		}

@@ -155,8 +155,8 @@ func (s *Sequences) watchRows(ctx context.Context) {
 		return
 	}
 	w := s.servers.view.Load()
-	among := s.servers.among(w)
-	_ = member.Each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
+	among := &w.Among
+	_ = member.Each(ctx, w.Live(), func(ctx context.Context, _ int, v *server) error {
 		v.WatchRows(ctx, among, names)
 		return nil
 	})
@@ -192,11 +192,11 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !w.several() {
-		return s.refreshFrom(ctx, w, w.members[0])
+	if !w.Several() {
+		return s.refreshFrom(ctx, w, w.Members[0])
 	}
-	due := make([]*server, 0, len(w.members))
-	for _, v := range w.members {
+	due := make([]*server, 0, len(w.Members))
+	for _, v := range w.Members {
 		if own := f.of(v); own.hurry.Swap(false) || !time.Now().Before(own.again) {
 			due = append(due, v)
 		}
@@ -233,7 +233,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		}
 	}
 	if w == s.servers.view.Load() && f.mustRecordAgain(w) {
-		if err := s.servers.among(w).RecordAgain(ctx); err != nil {
+		if err := w.RecordAgain(ctx); err != nil {
 			s.log.Debug("ceilings not recorded again", logfield.Err(err)) // the next round does
 			return nil
 		}
@@ -288,7 +288,7 @@ func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard 
 		}
 	}
 	if !own.loaded || heard.Moment != own.seen {
-		s.obey(v, heard, w.several())
+		s.obey(v, heard, w.Several())
 		s.fillFor(ctx, v)
 	}
 	if own.reported == own.seen && time.Since(own.beaten) < s.timing.beat && !v.Registry.Missing.Swap(false) {
@@ -386,7 +386,7 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 
 // mustRecordAgain reports whether a member may lack ceilings of the others. f.work is held.
 func (f *follower) mustRecordAgain(w *view) bool {
-	for _, v := range w.members {
+	for _, v := range w.Members {
 		if v.TakeForgot() {
 			f.recorded = nil
 		}

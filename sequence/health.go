@@ -26,7 +26,7 @@ func (s *Sequences) Usable(ctx context.Context) error {
 
 // anyAnswers says why none of the members can be reserved from.
 func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
-	live := w.live()
+	live := w.Live()
 	failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.Answers(ctx) })
 	if len(failed) < len(live) {
 		return nil
@@ -62,7 +62,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	}
 	defer s.tasks.Done()
 	w := s.servers.view.Load()
-	home := s.servers.next.Home(s.servers.among(w), q.name)
+	home := s.servers.next.Home(&w.Among, q.name)
 	if home == nil {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil

@@ -89,7 +89,7 @@ func (a *servers) clock(ctx context.Context) (at time.Time, err error) {
 		var mu sync.Mutex
 		var said []time.Time // as it was when they were asked
 		asked := time.Now()
-		failed := member.Each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
+		failed := member.Each(ctx, w.Live(), func(ctx context.Context, _ int, v *server) error {
 			now, err := v.Clock(ctx)
 			if err == nil {
 				mu.Lock()

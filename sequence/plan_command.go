@@ -52,7 +52,7 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 				return &groupError{v.Name()}
 			}
 		}
-		if s.servers.view.Load().plan.Number == 0 && len(s.servers.members()) > 1 {
+		if s.servers.view.Load().Plan.Number == 0 && len(s.servers.members()) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {
 				return errors.Join(err, s.servers.errNoPlan())
 			}

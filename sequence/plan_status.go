@@ -42,7 +42,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if why := new(PlanError); !errors.As(err, &why) || !why.Unreached {
 				return err
 			}
-			now = s.servers.view.Load().plan
+			now = s.servers.view.Load().Plan
 		}
 		if now.Number == 0 {
 			for i, v := range s.servers.members() {

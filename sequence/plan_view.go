@@ -125,7 +125,7 @@ func (a *servers) settle(ctx context.Context) error {
 		return err
 	}
 	defer a.changing.Release()
-	met, plan := a.meet(ctx), &a.view.Load().plan
+	met, plan := a.meet(ctx), &a.view.Load().Plan
 	if now, _ := change.Latest(met); now.Number > plan.Number {
 		return a.readLocked(ctx, true)
 	}
@@ -139,12 +139,12 @@ func (a *servers) settle(ctx context.Context) error {
 // all say so all were restored, and there is no newer one any more.
 func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 	now := a.view.Load()
-	if !now.settled || number >= now.plan.Number {
+	if !now.settled || number >= now.Plan.Number {
 		return nil
 	}
 	var away []error
 	for i := range met {
-		if met[i].Err != nil && slices.Contains(now.members, a.all[i]) {
+		if met[i].Err != nil && slices.Contains(now.Members, a.all[i]) {
 			away = append(away, met[i].Err)
 		}
 	}
@@ -152,7 +152,7 @@ func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 		return nil
 	}
 	return fmt.Errorf("plan %d of the sequence servers is in force, and those that can be reached know plan %d at most, as after a restore from a backup: "+
-		"they give no numbers until one that knows it is back: %w", now.plan.Number, number, errors.Join(away...))
+		"they give no numbers until one that knows it is back: %w", now.Plan.Number, number, errors.Join(away...))
 }
 
 // meet asks all known servers for their plans.
@@ -180,12 +180,12 @@ func (a *servers) meet(ctx context.Context) []change.Met {
 // a.changing is held.
 func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 	now := a.view.Load()
-	w := &view{settled: true, plan: *plan}
-	if now.settled && now.plan.Number == plan.Number {
+	w := &view{settled: true, Among: member.Among{Plan: *plan, Ahead: a.ahead}}
+	if now.settled && now.Plan.Number == plan.Number {
 		return nil
 	}
 	if plan.Number == 0 {
-		w.members = a.all[:1]
+		w.Members = a.all[:1]
 		a.all[0].Place.Store(nil)
 		a.view.Store(w)
 		return nil
@@ -204,15 +204,15 @@ func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 		if err := checkShare(&places[i]); err != nil {
 			return err
 		}
-		w.members = append(w.members, v)
+		w.Members = append(w.Members, v)
 	}
-	for i, v := range w.members {
+	for i, v := range w.Members {
 		v.Place.Store(&places[i])
 	}
 	a.view.Store(w)
 	a.warnLocked(w)
 	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
-		zap.String("servers", member.NamesOf(w.members)))
+		zap.String("servers", member.NamesOf(w.Members)))
 	return nil
 }
 
@@ -263,13 +263,13 @@ func (all *Options) serverAt(address string) (ServerOptions, error) {
 // warnLocked says once how the plan differs from the configuration. a.changing is held.
 func (a *servers) warnLocked(w *view) {
 	var missing, more []string
-	for _, v := range w.members {
+	for _, v := range w.Members {
 		if !slices.Contains(a.all[:len(a.opts.Servers)], v) {
 			missing = append(missing, v.Name())
 		}
 	}
 	for _, v := range a.all[:len(a.opts.Servers)] {
-		if !slices.Contains(w.members, v) {
+		if !slices.Contains(w.Members, v) {
 			more = append(more, v.Name())
 		}
 	}
@@ -278,7 +278,7 @@ func (a *servers) warnLocked(w *view) {
 		return
 	}
 	a.warned = said
-	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.plan.Number),
+	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.Plan.Number),
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 

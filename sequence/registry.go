@@ -17,7 +17,7 @@ func (a *servers) leave(ctx context.Context) (err error) {
 	}
 	for range maxPlanChanges {
 		w := a.view.Load()
-		err = errors.Join(member.Each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.Leave(ctx) })...)
+		err = errors.Join(member.Each(ctx, w.Members, func(ctx context.Context, _ int, v *server) error { return v.Leave(ctx) })...)
 		if !a.isOutdated(ctx, w) || a.reread(ctx, w) != nil || a.view.Load() == w {
 			break
 		}
@@ -27,10 +27,10 @@ func (a *servers) leave(ctx context.Context) (err error) {
 
 // isOutdated reports whether a member obeys another plan.
 func (a *servers) isOutdated(ctx context.Context, w *view) bool {
-	other := make([]bool, len(w.members))
-	member.Each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
+	other := make([]bool, len(w.Members))
+	member.Each(ctx, w.Members, func(ctx context.Context, i int, v *server) error {
 		m, _, err := v.Plans.Membership(ctx, v.Pool())
-		other[i] = err == nil && m.Plan != w.plan.Number
+		other[i] = err == nil && m.Plan != w.Plan.Number
 		return err
 	})
 	return slices.Contains(other, true)

@@ -51,10 +51,10 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 // node in use. Where the outcome is unknown it returns the row as it may be, too.
 func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done store.Row, was uint64, err error) {
 	err = a.under(ctx, func(w *view) error {
-		if w.several() {
+		if w.Several() {
 			return define.NeedsOneServer("sequence %q: RESTART ... FORCE", name)
 		}
-		if err := w.members[0].Proxies.RemoveDead(ctx); err != nil {
+		if err := w.Members[0].Proxies.RemoveDead(ctx); err != nil {
 			return err
 		}
 		err := w.amend(ctx, name, func(g *agreed) error {

@@ -39,7 +39,7 @@ func (in Inner) LastMember(name string, position int) {
 }
 
 // Plan is the one that is gone by.
-func (in Inner) Plan() Plan { return in.s.servers.view.Load().plan }
+func (in Inner) Plan() Plan { return in.s.servers.view.Load().Plan }
 
 // Members are those in use, by position.
 func (in Inner) Members() (all []Server) {
@@ -119,7 +119,12 @@ func (in Inner) Reserve(ctx context.Context, name string, want, need uint64) (Gr
 }
 
 // CeilingsAhead has each ceiling be n numbers above need.
-func (in Inner) CeilingsAhead(n uint64) { in.s.servers.ahead = n }
+func (in Inner) CeilingsAhead(n uint64) {
+	w := *in.s.servers.view.Load()
+	w.Ahead = n
+	in.s.servers.ahead = n
+	in.s.servers.view.Store(&w)
+}
 
 // HasReserved says of each member how many reservations there were.
 func (in Inner) HasReserved() (all []uint64) {
@@ -139,12 +144,12 @@ func (in Inner) Enlisted() bool {
 func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
 
 // Several reports whether numbers are divided among members, as far as is known.
-func (in Inner) Several() bool { return in.s.servers.view.Load().several() }
+func (in Inner) Several() bool { return in.s.servers.view.Load().Several() }
 
 // ForgetPlan has it know of no plan, and of the first server alone.
 func (in Inner) ForgetPlan() {
 	in.First().Place.Store(nil)
-	in.s.servers.view.Store(&view{settled: true, members: in.s.servers.all[:1]})
+	in.s.servers.view.Store(&view{settled: true, Among: member.Among{Members: in.s.servers.all[:1], Ahead: in.s.servers.ahead}})
 }
 
 // View is what a process knows of the members at one time.
@@ -157,7 +162,7 @@ type View struct {
 func (in Inner) View() View {
 	w := in.s.servers.view.Load()
 	v := View{w: w}
-	for _, member := range w.members {
+	for _, member := range w.Members {
 		v.places = append(v.places, member.Place.Load())
 	}
 	return v
@@ -168,10 +173,10 @@ func (in Inner) SeeAgain(v View, out func(Server) bool) {
 	in.s.servers.changing.MustAcquire()
 	defer in.s.servers.changing.Release()
 	in.s.servers.view.Store(v.w)
-	for i, member := range v.w.members {
+	for i, member := range v.w.Members {
 		member.Place.Store(v.places[i])
 	}
-	for _, v := range v.w.members {
+	for _, v := range v.w.Members {
 		if out(in.server(v)) {
 			v.LeaveOut(member.ErrExcluded) // it cannot tell why
 		}
@@ -250,14 +255,14 @@ func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Gr
 // ReserveFrom is a reservation of one number that began when the members were as in a view, and goes
 // on now.
 func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, error) {
-	g, _, err := v.v.Reserve(ctx, v.s.servers.among(was.w), name, 1, 1)
+	g, _, err := v.v.Reserve(ctx, &was.w.Among, name, 1, 1)
 	return granted(g), err
 }
 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.view.Load()
-	g, left, err := v.s.servers.next.ReserveWith(ctx, v.s.servers.among(w), v.v, name, want, need, v.v.TryTime())
+	g, left, err := v.s.servers.next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
 	if left.Server != nil {
 		v.s.servers.noteDue(due{name, left})
 	}

@@ -56,24 +56,17 @@ type servers struct {
 type view struct {
 	// the servers were asked which plan there is; without several of them they need not be
 	settled bool
-	plan    Plan      // Number 0: there is none, and one server
-	members []*server // by position, at least one
+	member.Among
 }
-
-// live are the members that are not left out; all of them if each is.
-func (w *view) live() []*server { return (&member.Among{Members: w.members}).Live() }
 
 // links are those of the members.
 func (w *view) links() []*link.Link {
-	all := make([]*link.Link, len(w.members))
-	for i, v := range w.members {
+	all := make([]*link.Link, len(w.Members))
+	for i, v := range w.Members {
 		all[i] = v.Link
 	}
 	return all
 }
-
-// several reports whether numbers are divided among members.
-func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 }
 
 // newServers does no I/O.
 func newServers(opts Options, counters *stats.Counters) (*servers, error) {
@@ -89,7 +82,7 @@ func newServers(opts Options, counters *stats.Counters) (*servers, error) {
 		}
 	}
 	a.tickets = a.all[0]
-	a.view.Store(&view{settled: len(a.all) == 1, members: a.all})
+	a.view.Store(&view{settled: len(a.all) == 1, Among: member.Among{Members: a.all, Ahead: a.ahead}})
 	return a, nil
 }
 
@@ -119,13 +112,8 @@ func (a *servers) goAhead(ctx context.Context, d due) {
 	d.GoAhead(ctx, a.now(), d.name)
 }
 
-// among is the members in use as each of them knows the others.
-func (a *servers) among(w *view) *member.Among {
-	return &member.Among{Plan: w.plan, Members: w.members, Ahead: a.ahead}
-}
-
-// now is among at present.
-func (a *servers) now() *member.Among { return a.among(a.view.Load()) }
+// now is the members in use at present.
+func (a *servers) now() *member.Among { return &a.view.Load().Among }
 
 // due is what a reservation leaves to be done beside its caller: how far a server may go with a
 // sequence is to be raised before that is needed.
@@ -150,7 +138,7 @@ func (a *servers) takeDue() (all []due) {
 }
 
 // members are the servers in use, by position.
-func (a *servers) members() []*server { return a.view.Load().members }
+func (a *servers) members() []*server { return a.view.Load().Members }
 
 // first is the member that is asked for what one server alone can answer, such as about character
 // sets.
@@ -193,7 +181,7 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g store.Grant, err error) {
 	err = a.under(ctx, func(w *view) error {
 		var left member.Due
-		g, left, err = a.next.Reserve(ctx, a.among(w), name, want, need)
+		g, left, err = a.next.Reserve(ctx, &w.Among, name, want, need)
 		if err == nil && left.Server != nil {
 			a.noteDue(due{name, left})
 		}
@@ -225,7 +213,7 @@ func (a *servers) find(ctx context.Context, name string) (found store.Row, err e
 // list reads all rows, of the members that can be reached.
 func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 	err = a.under(ctx, func(w *view) error {
-		live := w.live()
+		live := w.Live()
 		lists := make([][]store.Row, len(live))
 		failed := member.Each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
 			lists[i], err = v.List(ctx)
@@ -244,7 +232,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 // above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.among(w).OnLive(ctx, func(ctx context.Context, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
+		return w.OnLive(ctx, func(ctx context.Context, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
 	})
 }
 
@@ -255,7 +243,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	err = a.under(ctx, func(w *view) error {
 		var mu sync.Mutex
 		at = math.MaxUint64
-		err := a.among(w).OnLive(ctx, func(ctx context.Context, v *server) error {
+		err := w.OnLive(ctx, func(ctx context.Context, v *server) error {
 			to, err := v.Ceilings.MoveAhead(ctx, name, n, floor, end)
 			if err == nil {
 				mu.Lock()

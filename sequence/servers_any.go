@@ -20,10 +20,10 @@ import (
 func (s *Sequences) Stride() uint64 {
 	w := s.servers.view.Load()
 	switch {
-	case len(w.members) < 2:
+	case len(w.Members) < 2:
 		return 1
-	case w.settled && w.plan.Interleave == InterleaveStep, !w.settled && s.opts.Interleave == InterleaveStep:
-		return uint64(len(w.members))
+	case w.settled && w.Plan.Interleave == InterleaveStep, !w.settled && s.opts.Interleave == InterleaveStep:
+		return uint64(len(w.Members))
 	}
 	return 1
 }
@@ -40,7 +40,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	}
 	defer s.tasks.Done()
 	w := s.servers.view.Load()
-	if !w.settled || !w.several() || w.plan.Interleave == InterleaveStep {
+	if !w.settled || !w.Several() || w.Plan.Interleave == InterleaveStep {
 		r, stop := s.request(ctx)
 		defer stop()
 		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
@@ -60,12 +60,12 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 			return false, 0, r.failed("", err)
 		}
 	}
-	if !w.several() {
+	if !w.Several() {
 		return false, 1, nil
 	}
 	s.startFollowing() // so that it is heard when they are not any more
-	if w.plan.Interleave == InterleaveStep && !s.servers.tuning.Load().NoDirectWriters {
-		return true, uint64(len(w.members)), nil
+	if w.Plan.Interleave == InterleaveStep && !s.servers.tuning.Load().NoDirectWriters {
+		return true, uint64(len(w.Members)), nil
 	}
 	return true, 1, nil
 }
@@ -75,8 +75,8 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
-		live := now.live()
-		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.plan.Number) })
+		live := now.Live()
+		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.Plan.Number) })
 		otherwise := func(err error) bool {
 			return errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen)
 		}
@@ -98,13 +98,13 @@ func (a *servers) nameFor(name string) string {
 
 // FindAll implements [member.Agreement].
 func (a *servers) FindAll(ctx context.Context, among *member.Among, name string) (store.Row, error) {
-	return a.findAll(ctx, &view{settled: true, plan: among.Plan, members: among.Members}, name)
+	return a.findAll(ctx, &view{settled: true, Among: *among}, name)
 }
 
 // StaysInForce implements [member.Agreement].
 func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
 	w := a.view.Load()
-	return w.plan.Number == plan && a.reread(ctx, w) == nil && a.view.Load() == w
+	return w.Plan.Number == plan && a.reread(ctx, w) == nil && a.view.Load() == w
 }
 
 // seen is what one member says of a name.
@@ -117,7 +117,7 @@ type seen struct {
 // all of them: its id is the highest. A row of the only member agrees with itself, also one that
 // was made by hand, and counts at the end of its column, where no other member goes on.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row, error) {
-	live := w.live()
+	live := w.Live()
 	all := make([]seen, len(live))
 	failed := slices.DeleteFunc(member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		all[i].Row, all[i].err = v.LookEither(ctx, name)
@@ -135,15 +135,15 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].LeaveOut(err)
 			}
-		case w.several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
+		case w.Several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), &NameError{Name: define.ShownName(name), Err: ErrExhausted}))
-		case r.Plan != r.Share.Plan && (!w.several() || r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID)):
+		case r.Plan != r.Share.Plan && (!w.Several() || r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID)):
 			return store.Row{}, store.OutcomeOldPlan // whose numbers these are is not known before the plan is
 		case r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID):
-			return store.Row{}, live[i].WrongResidue(ctx, w.members, r.Name, r.ID, r.Share)
+			return store.Row{}, live[i].WrongResidue(ctx, w.Members, r.Name, r.ID, r.Share)
 		case merged == nil:
 			merged = r
-			agree = r.Version != 0 || !w.several()
+			agree = r.Version != 0 || !w.Several()
 		default:
 			agree = agree && r.Version == merged.Version
 			merged = store.MergeRows(merged, r)
@@ -152,8 +152,8 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 	switch {
 	case merged == nil && len(unknown) == 0:
 		return store.Row{}, errors.Join(failed...)
-	case merged == nil && len(unknown) < len(w.members)-majority(len(w.members))+1:
-		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, a.among(w).NotAsked(live)...)...))
+	case merged == nil && len(unknown) < len(w.Members)-majority(len(w.Members))+1:
+		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.NotAsked(live)...)...))
 	case merged == nil:
 		return store.Row{}, unknown[0]
 	case !agree || len(unknown) > 0:

@@ -63,7 +63,7 @@ type ServerStats struct {
 
 // PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known
 // yet. It does no I/O.
-func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().plan.Number }
+func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().Plan.Number }
 
 // StateFailing says whether what has to be remembered in the state directory cannot be written, for
 // which no numbers are reserved. kept is false if there is no such directory. It does no I/O.
@@ -179,7 +179,7 @@ func (st *SequenceStats) report(is cache.State) {
 // is known.
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
-	home := cmp.Or(a.next.Home(a.among(w), name), w.members[0])
+	home := cmp.Or(a.next.Home(&w.Among, name), w.Members[0])
 	return home.Unusable() == nil && !home.Ceilings.Unseen()
 }
 

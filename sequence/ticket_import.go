@@ -162,7 +162,7 @@ func (m *ticketImport) noRoom() error {
 func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uint64, err error) {
 	err = s.servers.under(ctx, func(w *view) error {
 		limit = math.MaxUint64
-		for _, v := range w.members {
+		for _, v := range w.Members {
 			if seen := v.Seen.Load(); seen != nil {
 				limit = min(limit, seen.Max)
 			}
