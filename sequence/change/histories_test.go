@@ -49,6 +49,18 @@ func TestHistories(t *testing.T) {
 		p.TakeAll(name, 9)
 		return p
 	}
+	// lateRow is a change that adds B, before A accepts it: A is frozen, and somebody makes a row there.
+	// far reaches A alone.
+	lateRow := func(t *testing.T) (e *estate, c *simulation.Actor, far, near *simulation.Proxy) {
+		t.Helper()
+		e = blocks(2, 1)
+		e.asked = change.Change{Add: address(1)}
+		far, near = e.NewProxy("far", 1), proxy(e)
+		c = e.coordinator(1)
+		reach(t, c, "accept", 0)
+		e.Members[0].Rows["late"] = 500
+		return e, c, far, near
+	}
 	givesLate := func(t *testing.T, p *simulation.Proxy) {
 		t.Helper()
 		for range 5 {
@@ -368,12 +380,7 @@ func TestHistories(t *testing.T) {
 		// until the server obeys. One that is added obeys after it if both can be reached, and begins
 		// above them.
 		{"a row that is made by hand while the others are frozen is known to the one that is added", func(t *testing.T) *estate {
-			e := blocks(2, 1)
-			e.asked = change.Change{Add: address(1)}
-			far, near := e.NewProxy("far", 1), proxy(e)
-			c := e.coordinator(1)
-			reach(t, c, "accept", 0)
-			e.Members[0].Rows["late"] = 500
+			e, c, far, near := lateRow(t)
 			for more := true; more; more = c.Resume() {
 				_ = far.Take(0, "late", 30)
 			}
@@ -450,12 +457,7 @@ func TestHistories(t *testing.T) {
 		// brings it to the plan. X then brings B, by what it read. So a member tells of no row that
 		// was not frozen with it until it obeys. B gets that row as it gets any that is made by hand.
 		{"a frozen member tells of no row that was made by hand since", func(t *testing.T) *estate {
-			e := blocks(2, 1)
-			e.asked = change.Change{Add: address(1)}
-			far, near := e.NewProxy("far", 1), proxy(e)
-			x := e.coordinator(1)
-			reach(t, x, "accept", 0)
-			e.Members[0].Rows["late"] = 500
+			e, x, far, near := lateRow(t)
 			reach(t, x, "obey", 0)
 			givesLate(t, far)
 			y := e.coordinator(2)
@@ -469,12 +471,7 @@ func TestHistories(t *testing.T) {
 			return e
 		}},
 		{"a frozen member that is cut off before it obeys has told of no such row", func(t *testing.T) *estate {
-			e := blocks(2, 1)
-			e.asked = change.Change{Add: address(1)}
-			far, near := e.NewProxy("far", 1), proxy(e)
-			c := e.coordinator(1)
-			reach(t, c, "accept", 0)
-			e.Members[0].Rows["late"] = 500
+			e, c, far, near := lateRow(t)
 			reach(t, c, "obey", 0)
 			c.Cut[0] = true
 			if c.Run(); c.Err != nil {
