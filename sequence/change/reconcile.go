@@ -15,11 +15,13 @@ type Met struct {
 	Err    error  // why it did not answer
 }
 
-// Reconcile brings those of some servers to the plan in force, or decided, that are behind it, and
-// has those go on that a change left which came to nothing, by their own reports, or as its
-// coordinator says of void, which may be nil. It does what it can. brought tells that one of them
-// was behind, failed what could not be done, by position. did is called after each step, and ends
-// all with an error; it may be nil.
+// Reconcile does two things. It brings servers to the plan in force, or decided, where they are
+// behind it. It lets those go on that are frozen for a change which came to nothing. It knows that
+// by the reports of the servers, or because it is the change void, which may be nil.
+//
+// A failure on one server does not keep it from the others. brought says that one of them was
+// behind. failed has the errors, by position. did is called after each step, and its error ends
+// all. It may be nil.
 func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met) error) (brought bool, failed []error) {
 	if did == nil {
 		did = func(string, *Met) error { return nil }

@@ -141,9 +141,9 @@ func (v *Server) TryTime() time.Duration {
 	return max(v.options.Patience()/4, v.timing.ShortestTry)
 }
 
-// HomeTime is TryTime where there is nobody else to turn to: a server that is slow is not asked
+// homeTime is TryTime where there is nobody else to turn to: a server that is slow is not asked
 // again and again, which makes it slower. Who comes meanwhile has the time for an attempt of his
 // own.
-func (v *Server) HomeTime() time.Duration {
+func (v *Server) homeTime() time.Duration {
 	return max(v.options.Patience()/2, v.timing.ShortestTry)
 }

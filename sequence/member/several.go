@@ -159,7 +159,7 @@ func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, 
 	}
 	for range maxHomes {
 		if home := s.Home(among, name); home != nil {
-			g, d, err = s.ReserveWith(ctx, among, home, name, want, need, home.HomeTime())
+			g, d, err = s.ReserveWith(ctx, among, home, name, want, need, home.homeTime())
 		} else {
 			g, d, err = s.reserveWithAny(ctx, among, name, want, need)
 		}

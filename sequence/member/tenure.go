@@ -26,9 +26,9 @@ func (v *Server) stays(now *link.Choice) {
 	v.tenure.Store(&next)
 }
 
-// ServingFor is for how long the node in use has been known, by signs of life, or by who asks again
+// servingFor is for how long the node in use has been known, by signs of life, or by who asks again
 // and again with the same seen.
-func (v *Server) ServingFor(seen map[*Server]Tenure) time.Duration {
+func (v *Server) servingFor(seen map[*Server]Tenure) time.Duration {
 	now := v.Current()
 	if seen[v].node != now || now == nil {
 		seen[v] = Tenure{node: now, since: time.Now()}

@@ -125,7 +125,7 @@ func proxiesOf(ctx context.Context, members []*Server) (lists [][]store.Proxy, f
 func (a *Among) Enlisted(seen map[*Server]Tenure, tenure time.Duration) bool {
 	all := true
 	for _, v := range a.Live() {
-		all = (!v.Ceilings.InForce() || v.ServingFor(seen) >= tenure) && all
+		all = (!v.Ceilings.InForce() || v.servingFor(seen) >= tenure) && all
 	}
 	return all
 }
