@@ -195,8 +195,11 @@ func (c *Coordinator) undo(why error) error {
 	if err == nil {
 		err = c.abort()
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return why
+	case errors.As(err, new(*Error)): // it says how things stand, and the way out
+		return errors.Join(why, err)
 	}
 	return errors.Join(why, &Error{
 		Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,

@@ -412,6 +412,7 @@ func TestSchedulesFindWhatIsMissing(t *testing.T) {
 		"rows thaw before the vote":                               {"one is", simulation.Faults{ThawsBeforeVote: true}},
 		"a member that is away counts as frozen":                  {"one is", simulation.Faults{ForgetsMissing: true}},
 		"a ceiling is recorded under any plan":                    {"one is", simulation.Faults{RecordsForAnyPlan: true}},
+		"a plan is written beside another one":                    {"one is", simulation.Faults{WritesBeside: true}},
 		"a member gives numbers of an ORDER sequence at any time": {"ORDER", simulation.Faults{AnyHome: true}},
 		"a member that is added does not hear of ORDER":           {"becomes one with ORDER while one is added", simulation.Faults{KeepsOptions: true}},
 		"SETVAL is answered without a member":                     {"moved ahead", simulation.Faults{SetsSome: true}},

@@ -95,11 +95,11 @@ func (m *Member) begin(plan uint64, name string) *Begin {
 	return b
 }
 
-func (m *Member) promise(p *change.Plan, base, ballot uint64) (was string, err error) {
+func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (was string, err error) {
 	now := m.Plans[p.Number]
 	switch {
 	case now == nil || now.UUID != p.UUID:
-		if other := p.Meets(m.report().Plans, base); other != nil {
+		if other := p.Meets(m.report().Plans, base); other != nil && !faults.WritesBeside {
 			return "", &change.OtherPlanError{Plan: *other}
 		}
 		made := *p

@@ -48,7 +48,7 @@ func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowle
 // Promise implements [change.Stepper].
 func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
 	err = s.Actor.do(s.Member, "promise", func() (err error) {
-		was, err = s.Member.promise(p, base, ballot)
+		was, err = s.Member.promise(p, base, ballot, s.faults())
 		return err
 	})
 	if was != "" && s.faults().ThawsBeforeVote {

@@ -20,6 +20,7 @@ type Faults struct {
 	RecordsForAnyPlan bool // a member writes down how far another may go, whatever plan that obeys
 	ThawsBeforeVote   bool // a coordinator aborts a change without asking whether it is decided
 	ForgetsMissing    bool // a coordinator takes a member that is away for one that gave nothing
+	WritesBeside      bool // a member writes a plan down beside one that the coordinator does not know
 
 	HidesHomes     bool // a coordinator does not know which member gives the numbers of an ORDER sequence
 	AnyHome        bool // a member gives numbers of an ORDER sequence whatever its home is
