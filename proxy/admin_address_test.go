@@ -15,17 +15,17 @@ import (
 	"seqproxy/sequence"
 )
 
-// watcher is a user of these tests that may see everything, stranger one that may not.
+// watcher may see everything at the admin address, stranger may not.
 const watcher, stranger = "watcher", "stranger"
 
-// withWatcher adds them to the users.
+// withWatcher adds both to the users.
 func withWatcher(o *proxy.Options) {
 	o.Users = append(o.Users,
 		proxy.User{Name: watcher, Password: watcher, Monitor: true, Sequences: []string{"album*"}},
 		proxy.User{Name: stranger, Password: stranger})
 }
 
-// as logs in as one of them.
+// as logs in as one of these users.
 func as(user string) func(*mysql.Config) {
 	return func(c *mysql.Config) { c.User, c.Passwd = user, user }
 }
@@ -34,7 +34,7 @@ func as(user string) func(*mysql.Config) {
 func asWire(user string) wireLogin { return wireLogin{User: &user, Password: &user} }
 
 func TestAtTheAdminAddressLoginWorksWithEveryServerDown(t *testing.T) {
-	const addr = "127.0.0.1:1" // where nobody listens
+	const addr = "127.0.0.1:1" // nothing listens there
 	e := newEnv(t, setup{
 		AdminAddress: true, Proxy: withWatcher,
 		Backend:  func(o *backend.Options) { o.Shards[0].Nodes = []string{addr} },
@@ -63,7 +63,7 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 	version := value(t, e.Conn(t, "", nil), "SELECT VERSION()")
 	for _, interpolate := range []bool{false, true} {
 		c := e.AdminConn(t, func(c *mysql.Config) {
-			c.InterpolateParams, c.MaxAllowedPacket = interpolate, 0 // which asks the server
+			c.InterpolateParams, c.MaxAllowedPacket = interpolate, 0 // the driver asks the server for max_allowed_packet
 			c.Params = map[string]string{"charset": "utf8mb4", "autocommit": "1", "time_zone": "'+00:00'"}
 		})
 		if got := value(t, c, "SELECT VERSION()"); got != version {
@@ -142,8 +142,8 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 	}
 }
 
-// column returns the first column of a query's one row. fits says whether a parameter can
-// stand in it.
+// column returns the first column of a query's one row. fits says whether the query can have a
+// parameter.
 func column(t *testing.T, c *sql.Conn, query string, fits bool, args ...any) string {
 	t.Helper()
 	rows, err := c.QueryContext(t.Context(), query, args...)
@@ -182,7 +182,7 @@ func TestWhoMayLogInAtTheAdminAddress(t *testing.T) {
 	}})
 	e.Servers[0].Exec(t, "CREATE USER byserver@'%' IDENTIFIED BY 'byserver'", "GRANT ALL ON *.* TO byserver@'%'")
 	defer e.Servers[0].Exec(t, "DROP USER byserver")
-	e.Wire(t, e.Addr(), asWire("byserver")).ping("") // a server checks it there
+	e.Wire(t, e.Addr(), asWire("byserver")).ping("") // the server checks this login
 	for user, want := range map[string]uint16{"byserver": 1045, "nobody": 1045, stranger: 1227} {
 		told := e.refusal(t, e.AdminAddr(), asWire(user))
 		if told.Code != want || want == 1227 && (!strings.Contains(told.Message, "monitor_users") || told.State != "42000") {
@@ -208,11 +208,11 @@ func TestTheAdminAddressHasRoomWhileClientsHaveNone(t *testing.T) {
 		o.MaxConnections, o.MaxUserConnections, o.MaxLogins = 2, 1, 1
 	}})
 	var atAdmin []*wire
-	for range 3 { // take no client's place
+	for range 3 { // logins at the admin address take no client's place
 		atAdmin = append(atAdmin, e.Wire(t, e.AdminAddr(), asWire(watcher)))
 	}
 	one := e.Wire(t, e.Addr(), asWire(stranger))
-	e.Wire(t, e.Addr(), wireLogin{}) // who is an admin, too
+	e.Wire(t, e.Addr(), wireLogin{}) // this user is an admin, too
 	if told := e.refusal(t, e.Addr(), wireLogin{}); told.Code != 1040 {
 		t.Errorf("a third client: got %v, want 1040", told)
 	}
@@ -281,7 +281,7 @@ func TestStatementsToTheProxyCanBeTurnedOffWhereClientsConnect(t *testing.T) {
 		checkError(t, "prepared "+sql, err, 1235, e.AdminAddr())
 	}
 	other := e.Conn(t, "", as(stranger))
-	// and not where it is
+	// The error names the missing right, and not the admin address.
 	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users")
 	wantError(t, other, 1227, "EXPLAIN FORMAT=ROUTE SELECT 1", "admin_users")
 	column(t, e.AdminConn(t, nil), "SHOW SEQPROXY SEQUENCE SERVERS", true)
@@ -340,7 +340,8 @@ func TestNobodyWaitsForAnAdminToLeave(t *testing.T) {
 	admin.ended()
 }
 
-// TestWhatGUIsAskWhereClientsConnectIsTheServers: words of our own take nothing from it.
+// TestWhatGUIsAskWhereClientsConnectIsTheServers: statements of GUIs reach the server, although the
+// admin address answers the same texts itself.
 func TestWhatGUIsAskWhereClientsConnectIsTheServers(t *testing.T) {
 	e := newEnv(t, setup{AdminAddress: true})
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})

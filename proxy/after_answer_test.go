@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement"
 )
 
-// afterAnswer answers statements with OK, and has something run behind that.
+// afterAnswer answers statements with OK, and runs a function after the answer.
 type afterAnswer struct{ run func() }
 
 func (a afterAnswer) Execute(_ context.Context, _ *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
@@ -20,7 +20,8 @@ func (a afterAnswer) Execute(_ context.Context, _ *statement.Statement, by proxy
 
 func (afterAnswer) Columns(*statement.Statement) []protocol.Column { return nil }
 
-// TestWhatRunsAfterAnAnswerRunsWhenTheClientHasIt is what SEQPROXY SHUTDOWN IMMEDIATE relies on.
+// TestWhatRunsAfterAnAnswerRunsWhenTheClientHasIt: SEQPROXY SHUTDOWN IMMEDIATE relies on this
+// order.
 func TestWhatRunsAfterAnAnswerRunsWhenTheClientHasIt(t *testing.T) {
 	has, ran := make(chan struct{}), make(chan bool, 2)
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {

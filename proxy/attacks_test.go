@@ -16,13 +16,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// reset closes a connection as a client does that is killed with bytes unread.
+// reset closes a connection with bytes unread, as a killed client does.
 func reset(nc net.Conn) {
 	_ = nc.(*net.TCPConn).SetLinger(0)
 	_ = nc.Close()
 }
 
-// noMoreSessionsThan waits until so many sessions are left.
+// noMoreSessionsThan waits until n sessions remain.
 func (e *env) noMoreSessionsThan(t testing.TB, n int) {
 	t.Helper()
 	if !eventually(t, fmt.Sprint(n, " sessions are left"), func() bool { return e.Proxy.Sessions() == n }) {
@@ -30,7 +30,7 @@ func (e *env) noMoreSessionsThan(t testing.TB, n int) {
 	}
 }
 
-// Twenty thousand connections that come to nothing leave nothing, and those who log in
+// Twenty thousand connections without a login leave no resources behind, and clients that log in
 // meanwhile are served.
 func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
 	if testing.Short() {
@@ -53,13 +53,13 @@ func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
 				}
 				_ = nc.SetDeadline(time.Now().Add(wireTimeout))
 				switch (worker + i) % 4 {
-				case 0: // gone at once
+				case 0: // closes at once
 				case 1: // reads the greeting
 					_, _ = nc.Read(greeting)
-				case 2: // says something that is no login
+				case 2: // sends no login
 					_, _ = nc.Write(noise)
 					_, _ = io.ReadFull(nc, greeting)
-				case 3: // a part of one
+				case 3: // sends a part of a login
 					_, _ = nc.Read(greeting)
 					_, _ = nc.Write([]byte{200, 0, 0, 1, 0xff})
 				}
@@ -86,8 +86,8 @@ func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
 	}
 }
 
-// Two thousand clients are killed, in whatever they do. Nothing of them is left: no session, no
-// connection to a server, no lock, no memory; the harness looks for the rest.
+// Two thousand clients are killed in all states. No session, server connection, lock or memory of
+// theirs remains; the harness looks for the rest.
 func TestClientsKilledInEveryStateLeaveNothing(t *testing.T) {
 	e := newEnv(t, setup{Proxy: withMemory(4 << 20)})
 	createSequence(t, e, "photos")
@@ -144,8 +144,8 @@ func TestClientsKilledInEveryStateLeaveNothing(t *testing.T) {
 	}
 }
 
-// A shard and a sequence server that stand still take nobody along who does not need them,
-// and go on where they stood.
+// A shard and a sequence server that hang delay only the clients that need them, and serve again
+// afterwards.
 func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 	numbers, still := mysqltest.Start(t), mysqltest.Start(t)
 	e := newEnv(t, setup{

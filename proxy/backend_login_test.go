@@ -29,7 +29,7 @@ func TestAShardIsLoggedInToAsTheClientUnlessItNamesCredentials(t *testing.T) {
 	if got := e.Wire(t, e.Addr(), wireLogin{User: &user, Password: &password, Schema: e.Schemas[1]}).rows(who)[0]; got != e.User {
 		t.Errorf("shard s1: got user %s, want %s", got, e.User)
 	}
-	// A shard that does not know the user says so, in its own words, as often as asked.
+	// A shard answers an unknown user with its own error, at every attempt.
 	w := e.Wire(t, e.Addr(), wireLogin{User: &user, Password: &password})
 	for _, answer := range [][]byte{w.query("SELECT 1"), w.do(protocol.ComInitDB, e.Schemas[0]), w.query("USE " + e.Schemas[0])} {
 		if err := serverError(t, answer); err.Code != 1045 || !strings.Contains(err.Message, "only_here") {
@@ -71,7 +71,8 @@ func TestConnectionAttributesReachTheServer(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.what, got, want)
 		}
 	}
-	// As many as servers take: the proxy's would be too much, and the login matters more.
+	// The client sends as many attributes as servers accept. The proxy leaves out its own, because
+	// the login matters more.
 	value := strings.Repeat("x", protocol.MaxAttrs-20)
 	w := e.Wire(t, e.Addr(), wireLogin{Attrs: protocol.Attrs(nil).With("much", value), Capabilities: asks})
 	if got := w.rows("SELECT 1")[0]; got != "1" {
@@ -96,7 +97,7 @@ func TestABinlogStreamIsHandedOver(t *testing.T) {
 	server := mysqltest.Start(t, "--log-bin=log", "--server-id=1", "--binlog-format=ROW")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a LONGTEXT)", "INSERT INTO t SELECT REPEAT('x', 5000) FROM "+server.Numbers(300), "FLUSH LOGS")
-	if server.IsMariaDB() { // it writes the last event of the next log some time later
+	if server.IsMariaDB() { // MariaDB writes the last event of the next log some time later
 		db := server.DB(t, "")
 		eventually(t, "the new log is the oldest that is needed", func() bool {
 			rows, err := db.Query("SHOW BINLOG EVENTS IN 'log.000002'")
@@ -121,7 +122,7 @@ func TestABinlogStreamIsHandedOver(t *testing.T) {
 	const register = "\x09\x00\x00\x00" + "\x00\x00\x00" + "\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 	p.same(protocol.ComRegisterSlave, register)
 	p.query("SET @master_binlog_checksum = 'NONE', @mariadb_slave_capability = 4")
-	// What there is, without waiting for more: one EOF ends it.
+	// Without waiting for more events: one EOF ends the stream.
 	const dump = "\x04\x00\x00\x00" + "\x01\x00" + "\x0a\x00\x00\x00" + "log.000001"
 	var streams [2][]byte
 	for i, w := range []*wire{p.Proxy, p.Direct} {

@@ -13,11 +13,11 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// greeter passes a server's greeting on and answers whatever comes then with what it
-// is told to. It keeps what it was sent.
+// greeter relays a server's greeting, and answers what comes next with fixed bytes. It keeps what
+// it receives.
 type greeter struct {
 	listener net.Listener
-	answer   []byte // nil: nothing, and the connection stays open
+	answer   []byte // nil: no answer, and the connection stays open
 	wait     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -89,7 +89,7 @@ func (g *greeter) serve(c net.Conn, server string) {
 
 // Checklist 9.
 func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
-	const limit = 1500 * time.Millisecond // in which TLS must be asked for on a busy machine
+	const limit = 1500 * time.Millisecond // a busy machine needs this long to ask for TLS
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
 	for name, answer := range map[string][]byte{

@@ -24,7 +24,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// secured makes the settings of connections to servers.
+// secured makes the TLS settings of connections to servers.
 func secured(t testing.TB, files tlsfiles.ClientFiles) *tlsfiles.Client {
 	t.Helper()
 	c, err := tlsfiles.NewStore(zap.NewNop()).Client("test", files)
@@ -34,7 +34,7 @@ func secured(t testing.TB, files tlsfiles.ClientFiles) *tlsfiles.Client {
 	return c
 }
 
-// cipher returns the cipher of the session's connection to its server, "" for none.
+// cipher returns the cipher of the session's connection to its server, "" without TLS.
 func (w *wire) cipher() string {
 	w.t.Helper()
 	return w.rows("SHOW STATUS LIKE 'Ssl_cipher'")[1]
@@ -81,7 +81,7 @@ func TestEachModeMeetsEachServerAsWithAClient(t *testing.T) {
 						Sequence: func(o *sequence.Options) {
 							o.Servers[0].Security = security
 							if !want.works {
-								o.AllocateTimeout = 500 * time.Millisecond // it is waited out
+								o.AllocateTimeout = 500 * time.Millisecond // the test waits this out
 							}
 						},
 					})
@@ -101,7 +101,7 @@ func TestEachModeMeetsEachServerAsWithAClient(t *testing.T) {
 					if got := w.rows("SELECT NEXTVAL('s')")[0]; got != "1" {
 						t.Errorf("a number: got %s, want 1", got)
 					}
-					// Large both ways, through many records.
+					// A long text in both directions takes many TLS records.
 					if long := w.query("SELECT LENGTH('" + strings.Repeat("x", 3<<20) + "') AS n"); !strings.Contains(string(long), fmt.Sprint(3<<20)) {
 						t.Errorf("a long statement: got %d bytes, want the length in them", len(long))
 					}
@@ -114,8 +114,8 @@ func TestEachModeMeetsEachServerAsWithAClient(t *testing.T) {
 	}
 }
 
-// compareWithClient checks that the command-line client, asked for the same, comes to
-// the same.
+// compareWithClient checks that the command-line client succeeds or fails in the same mode as the
+// proxy.
 func (e *env) compareWithClient(t *testing.T, mode tlsfiles.Mode, ca *mysqltest.CA, want bool) {
 	t.Helper()
 	cli := e.Servers[0].Client(t)
@@ -132,8 +132,8 @@ func (e *env) compareWithClient(t *testing.T, mode tlsfiles.Mode, ca *mysqltest.
 	if args == nil {
 		return // MariaDB's client has no such mode; its --ssl is PREFERRED, up to 10.11
 	}
-	// MariaDB's client 11.4 and later does not look at the name in the certificate of
-	// 127.0.0.1, but does at that of localhost.
+	// MariaDB's client 11.4 and later does not check the name in the certificate for 127.0.0.1, but
+	// does for localhost.
 	_, port, _ := net.SplitHostPort(e.Servers[0].Addr())
 	args = append([]string{"--no-defaults", "--protocol=tcp", "-h", "localhost", "-P", port, "-uroot", "-e", "SELECT 1"}, args...)
 	out, err := osexec.CommandContext(t.Context(), cli, args...).CombinedOutput()
@@ -196,12 +196,12 @@ func TestAccountsThatDemandTLSAreServedWithIt(t *testing.T) {
 	}
 }
 
-// authPlugins lists the plugins of accounts that the server has, and how to create an
-// account with each.
+// authPlugins returns the server's plugins for accounts, with the clause that creates an account
+// with each.
 func authPlugins(t *testing.T, s *mysqltest.Server) map[string]string {
 	t.Helper()
 	pool := s.DB(t, "")
-	_, _ = pool.ExecContext(t.Context(), "INSTALL SONAME 'auth_ed25519'") // where the server has it
+	_, _ = pool.ExecContext(t.Context(), "INSTALL SONAME 'auth_ed25519'") // only where the server has the plugin
 	rows, err := pool.QueryContext(t.Context(), "SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION' AND plugin_status = 'ACTIVE'")
 	if err != nil {
 		t.Fatal(err)
@@ -229,12 +229,12 @@ func authPlugins(t *testing.T, s *mysqltest.Server) map[string]string {
 	return has
 }
 
-// TestTheProxyLogsInByEveryPlugin is about the way from the proxy to the server. Each
-// login is made twice: caching_sha2_password has the password itself only the first time.
+// TestTheProxyLogsInByEveryPlugin is about the way from the proxy to the server. Each login is made
+// twice: caching_sha2_password asks for the password itself only the first time.
 func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
-	rightKey := filepath.Join(s.DataDir(), "public_key.pem") // MySQL's own; MariaDB has none
+	rightKey := filepath.Join(s.DataDir(), "public_key.pem") // only MySQL has this file
 	if _, err := os.Stat(rightKey); err != nil {
 		rightKey = ""
 	}
@@ -278,7 +278,7 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 				login := func(m *mysql.Config) { m.User, m.Passwd = user, password }
 				if way.files.PublicKey == wrongKey && (plugin == "caching_sha2_password" || plugin == "sha256_password") {
 					wantError(t, e.Conn(t, "", login), 1045, "SELECT 1")
-					return // nobody reads what is encrypted with it
+					return // nothing decrypts what is encrypted with this key
 				}
 				for range 2 {
 					c := e.Conn(t, "", login)
@@ -286,7 +286,7 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 						t.Errorf("logged in as %s, want %s", got, user)
 					}
 				}
-				createSequence(t, e, "s") // as the same account, by the driver
+				createSequence(t, e, "s") // the driver uses the same account
 			})
 		}
 	}
@@ -296,7 +296,7 @@ func TestTheCertificatesThatServersMakeThemselvesCanBeUsed(t *testing.T) {
 	s := mysqltest.Shared(t)
 	modes := map[tlsfiles.Mode]string{tlsfiles.Preferred: "", tlsfiles.Required: ""}
 	if ca := filepath.Join(s.DataDir(), "ca.pem"); !s.IsMariaDB() {
-		modes[tlsfiles.VerifyCA] = ca // it keeps its CA beside the data
+		modes[tlsfiles.VerifyCA] = ca // MySQL keeps its CA in the data directory
 	} else if offersTLS := s.Binary().AtLeast(11, 4); !offersTLS {
 		delete(modes, tlsfiles.Required)
 	}
@@ -329,7 +329,7 @@ func TestUsersAreCheckedByTheServerOverTLS(t *testing.T) {
 					o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: tlsfiles.VerifyIdentity, CA: ca.File})
 				},
 			})
-			// which is about the connection that the server has
+			// REQUIRE SSL is about the connection that the server sees.
 			s.Exec(t, "ALTER USER "+e.User+" REQUIRE SSL")
 			login := wireLogin{}
 			if withTLS {
@@ -345,12 +345,12 @@ func TestUsersAreCheckedByTheServerOverTLS(t *testing.T) {
 			if _, err := e.tryWire(t, e.Addr(), login); err == nil || !strings.Contains(err.Error(), "1045") {
 				t.Errorf("wrong password: got %v, want 1045", err)
 			}
-			s.Exec(t, "ALTER USER "+e.User+" REQUIRE NONE") // the test's own connections have none
+			s.Exec(t, "ALTER USER "+e.User+" REQUIRE NONE") // the test's own connections have no TLS
 		})
 	}
 }
 
-// writePublicKey writes the public half of a key that no server has.
+// writePublicKey writes a public key whose private half no server has.
 func writePublicKey(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(crand.Reader, 2048)

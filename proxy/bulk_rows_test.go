@@ -24,8 +24,8 @@ const (
 	bulkIgnore  = "\x03"
 )
 
-// bulkRows makes what follows the statement's id: types only if there are some, and
-// the values of all rows, each with its indicator.
+// bulkRows makes the part of COM_STMT_BULK_EXECUTE after the statement's id: types, if there are
+// any, and the values of all rows with their indicators.
 func bulkRows(flags uint16, types string, values ...string) string {
 	if types != "" {
 		flags |= bulkSendTypes
@@ -33,19 +33,19 @@ func bulkRows(flags uint16, types string, values ...string) string {
 	return string(binary.LittleEndian.AppendUint16(nil, flags)) + types + strings.Join(values, "")
 }
 
-// bulkText is a string behind its indicator.
+// bulkText is a string with its indicator.
 func bulkText(s string) string { return "\x00" + string(protocol.AppendLenEncBytes(nil, s)) }
 
-// bulkLong is a typeLong behind its indicator.
+// bulkLong is a typeLong with its indicator.
 func bulkLong(n uint32) string { return "\x00" + string(binary.LittleEndian.AppendUint32(nil, n)) }
 
-// bulkNumber is a BIGINT UNSIGNED behind its indicator.
+// bulkNumber is a BIGINT UNSIGNED with its indicator.
 func bulkNumber(n uint64) string { return "\x00" + string(binary.LittleEndian.AppendUint64(nil, n)) }
 
 const typeNumber = "\x08\x80"
 
-// bulkPair is a pair that has agreed on bulk executions, with the flags that may be
-// used. The table t, which both sides share, is emptied by it.
+// bulkPair is a pair that has agreed on bulk executions, with the flags that may be used. Both
+// sides share the table t, which bulkPair empties.
 func (e *env) bulkPair(t testing.TB) (p *pair, flags []uint16) {
 	t.Helper()
 	caps := allFraming | protocol.BulkOperations
@@ -74,11 +74,11 @@ func TestEveryIndicatorOfABulkExecutionIsTheServersToUnderstand(t *testing.T) {
 		insert := p.prepare("INSERT INTO t VALUES (?, ?, ?)")
 		const undo = "DELETE FROM t"
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, types, rows[:4]...), undo)
-		// with the types of the last time
+		// The types are those of the last bulk execution.
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[:4]...), undo)
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, types, rows[0], row(2, bulkNull, bulkLong(1))), undo)
 		insert.sequential(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+binding("\x06", types, "\x09\x00\x00\x00"), undo)
-		// with those of an execution of one row
+		// The types are those of an execution of one row.
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[1:3]...), undo)
 		update := p.prepare("UPDATE t SET a = ?, b = ? WHERE id = ?")
 		update.sequential(protocol.ComStmtBulkExecute, bulkRows(f, typeString+typeLong+typeLong,
@@ -88,11 +88,11 @@ func TestEveryIndicatorOfABulkExecutionIsTheServersToUnderstand(t *testing.T) {
 		}
 		del := p.prepare("DELETE FROM t WHERE id = ?")
 		del.sequential(protocol.ComStmtBulkExecute, bulkRows(f, typeLong, bulkLong(1), bulkLong(2)), "REPLACE INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
-		// In one write with what is around it.
+		// The bulk stands between other commands in one write.
 		p.Direct.query(undo)
 		p.inOneWrite("in a pipeline", prepares("DELETE FROM t WHERE id = ?"), sent{protocol.ComQuery, "SELECT 1"},
 			sent{protocol.ComStmtBulkExecute, lastPrepared + bulkRows(f, typeLong, bulkLong(1), bulkLong(2))}, sent{protocol.ComQuery, "SELECT ROW_COUNT()"})
-		for i := range rows[4:] { // numbers of the server's, which rise from side to side
+		for i := range rows[4:] { // the server's own numbers differ on the two connections
 			insert.same(protocol.ComStmtBulkExecute, bulkRows(f, types, row(1, bulkText("dup"), bulkNull), row(1, bulkText("dup"), bulkNull)))
 			for _, w := range []*wire{p.Direct, p.Proxy} {
 				p.Direct.query("TRUNCATE TABLE t")
@@ -153,14 +153,14 @@ func TestNumbersOfABulkExecutionStandBesideEveryIndicator(t *testing.T) {
 		}
 		types := typeString + typeLong
 		many(types, rows...)
-		many("", rows[1:]...) // the types of the last bulk
+		many("", rows[1:]...) // the types are those of the last bulk
 		one()
-		many("", rows...) // those of an execution of one row
+		many("", rows...) // the types are those of an execution of one row
 		one()
 		many(types, rows[0])
-		many(types, rows[0], bulkNull+bulkLong(1)) // a NULL that the column does not take
+		many(types, rows[0], bulkNull+bulkLong(1)) // the column does not accept a NULL
 		var all []string
-		for len(all) < 5000 { // more than one read
+		for len(all) < 5000 { // so long that the proxy reads it in parts
 			all = append(all, rows...)
 		}
 		many(types, all...)
@@ -239,8 +239,8 @@ func TestABulkExecutionMayBeLongerThanIsHeld(t *testing.T) {
 	}
 }
 
-// A row may be one byte and its numbers any number of them: what becomes too long must be
-// refused before numbers are taken, and before there is memory for them.
+// A row of one byte may need many numbers. The proxy refuses a bulk that would become too long
+// before it takes numbers and memory for it.
 func TestABulkExecutionThatItsNumbersMakeTooLongTakesNone(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.BulkOperations, "bulk execution")
@@ -262,7 +262,7 @@ func TestABulkExecutionThatItsNumbersMakeTooLongTakesNone(t *testing.T) {
 	}
 }
 
-// Without the flag a server does not know the command, however long it is.
+// Without the flag the server refuses the command as unknown, whatever its length.
 func TestABulkExecutionThatWasNotAgreedOnIsRefusedAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT, a TEXT)")

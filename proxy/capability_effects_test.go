@@ -9,7 +9,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What flags do to a session rather than to bytes.
+// Flags that change the session, not the bytes on the wire.
 
 // Checklist 3.
 func TestAnInteractiveClientHasTheServersInteractiveTimeout(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAnExpiredPasswordIsTheServersToJudge(t *testing.T) {
 				if directErr == nil {
 					t.Fatalf("%s: a direct login succeeds with an expired password", name)
 				}
-				if schema == "" && proxiedErr == nil { // the server is asked when it is needed
+				if schema == "" && proxiedErr == nil { // the proxy asks the server only when it needs it
 					proxiedErr = serverError(t, proxied.query("SELECT 1"))
 				}
 				if fmt.Sprint(proxiedErr) != fmt.Sprint(directErr) {

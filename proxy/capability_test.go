@@ -19,14 +19,14 @@ import (
 	"seqproxy/sequence"
 )
 
-// capabilityStep is a command of the script that runs with every set of flags. «s» in a
-// text stands for NEXTVAL('s') through the proxy, and direct for LAST_INSERT_ID(n) in a
-// text, LAST_INSERT_ID(?) with the argument n in a statement to prepare. «s » is the same
-// with a space before the parenthesis, which IGNORE_SPACE must not give a meaning to.
+// capabilityStep is a command of the script that runs with every set of flags. «s» in a text stands
+// for NEXTVAL('s') through the proxy, and for LAST_INSERT_ID(n) direct; in a statement to prepare
+// for LAST_INSERT_ID(?) with the argument n. «s » has a space before the parenthesis, which must
+// mean the same under IGNORE_SPACE.
 type capabilityStep struct {
 	cmd  protocol.Command
 	text string
-	args []argument // of a COM_STMT_EXECUTE of the last statement that was prepared
+	args []argument // of a COM_STMT_EXECUTE of the last prepared statement
 	file []byte
 }
 
@@ -55,7 +55,8 @@ func capabilityScript() [][]capabilityStep {
 		},
 		{prepare("SELECT «s» AS n"), execute(), execute()},
 		{prepare("INSERT INTO u VALUES («s» + ? * 0)"), execute(integer(mysql.MYSQL_TYPE_LONGLONG, 1)), execute(integer(mysql.MYSQL_TYPE_LONGLONG, 1))},
-		// The last is slow, and left out of the random runs. MariaDB reports progress at once.
+		// The last step is slow, and the random runs leave it out. MariaDB reports progress at
+		// once.
 		{text("ALTER TABLE t FORCE, ALGORITHM=COPY"), text("CHECK TABLE m"), text("SELECT «s » AS n"), text("SELECT COUNT(*) FROM t")},
 	}
 }
@@ -64,9 +65,9 @@ func capabilityScript() [][]capabilityStep {
 type capabilityRun struct {
 	*wire
 	proxied bool
-	next    uint64 // number of the sequence
-	id      uint32 // of the last prepared statement
-	numbers int    // of that statement, before the client's parameters
+	next    uint64 // next number of the sequence
+	id      uint32 // id of the last prepared statement
+	numbers int    // how many numbers that statement has before the client's parameters
 	answers [][]byte
 }
 
@@ -109,14 +110,14 @@ func (r *capabilityRun) step(s capabilityStep) {
 		r.id = binary.LittleEndian.Uint32(answer[5:])
 		answer = bytes.Clone(answer)
 		clear(answer[5:9])
-		if r.numbers > 0 { // the client does not see the parameters of the direct statement
+		if r.numbers > 0 { // the client does not see the parameters for numbers
 			answer = nil
 		}
 	}
 	r.answers = append(r.answers, answer)
 }
 
-// prefix is what stands before a text: an attribute, where there may be one.
+// prefix stands before a text: an attribute, where the flags allow one.
 func (r *capabilityRun) prefix() string {
 	if !r.caps.Has(protocol.QueryAttributes) {
 		return ""
@@ -139,8 +140,7 @@ func attributes(pairs ...string) string {
 	return string(b)
 }
 
-// execution makes COM_STMT_EXECUTE in the form that was agreed on, with an attribute
-// where there may be one.
+// execution makes COM_STMT_EXECUTE in the agreed form, with an attribute where the flags allow one.
 func (r *capabilityRun) execution(args []argument) []byte {
 	if !r.caps.Has(protocol.QueryAttributes) {
 		return execution(r.id, args, true)
@@ -148,7 +148,7 @@ func (r *capabilityRun) execution(args []argument) []byte {
 	return attributedExecution(r.id, args, []namedArgument{{"trace", textArg(mysql.MYSQL_TYPE_STRING, "abc';`")}}, true)
 }
 
-// attributedExecution is execution where QueryAttributes was agreed on.
+// attributedExecution is an execution where QueryAttributes was agreed on.
 func attributedExecution(id uint32, args []argument, attrs []namedArgument, rebound bool) []byte {
 	all := append(unnamed(args), attrs...)
 	b := append([]byte{byte(protocol.ComStmtExecute)}, binary.LittleEndian.AppendUint32(nil, id)...)
@@ -180,8 +180,7 @@ func newCapabilities(t *testing.T) *capabilities {
 	return &capabilities{e, t, first, p.Proxy.hello.Greeting.Capabilities, capabilityScript()}
 }
 
-// same compares all answers with one set of flags: of all groups of the script, or of
-// some.
+// same compares all answers under one set of flags, for all groups of the script or for some.
 func (c *capabilities) same(set protocol.Capability, some ...int) {
 	c.t.Helper()
 	script := []capabilityStep{{cmd: protocol.ComInitDB, text: c.Schemas[0]}}
@@ -193,7 +192,7 @@ func (c *capabilities) same(set protocol.Capability, some ...int) {
 	set &= c.offered
 	l := wireLogin{Capabilities: set&^protocol.PerLogin | protocol.Protocol41}
 	if set.Has(protocol.LongPassword) {
-		l.Capabilities &^= protocol.Extended // they have no place then
+		l.Capabilities &^= protocol.Extended // the greeting has no place for them then
 	}
 	if set.Has(protocol.ConnectWithDB) {
 		l.Schema = c.Schemas[0]
@@ -232,13 +231,13 @@ func TestEveryCapabilityAloneGivesTheServersBytes(t *testing.T) {
 	for _, bit := range c.bits() {
 		c.same(bit)
 		if t.Failed() {
-			return // one is enough to read
+			return // one difference is enough to read
 		}
 	}
 	c.same(^protocol.LongPassword)
 }
 
-// framingFlags change what bytes mean. No server has all.
+// framingFlags change what bytes mean. No server has all of them.
 var framingFlags = []protocol.Capability{
 	protocol.DeprecateEOF, protocol.SessionTrack, protocol.QueryAttributes, protocol.OptionalMetadata, protocol.MultiStatements,
 	protocol.MultiResults, protocol.PSMultiResults, protocol.ConnectWithDB, protocol.Progress, protocol.BulkOperations,

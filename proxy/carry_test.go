@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Strings mean what they meant when they were set, whatever was set before or behind
-// them: on the second shard they are read under another mode and character set.
+// A string keeps its meaning on the second shard, where it is read under another mode and character
+// set, whatever was set before or after it.
 func TestAUserVariableIsTheSameOnAnotherShardWhateverTheModes(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for _, steps := range [][]string{
@@ -46,7 +46,7 @@ func TestAUserVariableIsTheSameOnAnotherShardWhateverTheModes(t *testing.T) {
 					t.Fatal(serverError(t, got))
 				}
 			}
-			for i, step := range steps { // moving in between, too
+			for i, step := range steps { // the session also moves between the steps
 				for _, c := range []*wire{direct, w} {
 					if got := c.query(step); got[4] != 0 {
 						t.Fatalf("%s: %v", step, serverError(t, got))
@@ -62,7 +62,7 @@ func TestAUserVariableIsTheSameOnAnotherShardWhateverTheModes(t *testing.T) {
 			check("on the second shard")
 			move(0)
 			check("back on the first")
-			// Without being there before.
+			// The session was on no shard before.
 			w = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 			for _, step := range steps {
 				w.query(step)
@@ -79,7 +79,7 @@ func TestAUserVariableWithANameThatDependsOnTheCharacterSetStaysWhereItIs(t *tes
 	w.query("SET NAMES latin1")
 	name := "@\xe9"
 	if !e.Servers[0].IsMariaDB() {
-		name = "@`\xe9`" // an error of MySQL's without the quotes
+		name = "@`\xe9`" // MySQL's error has no quotes here
 	}
 	w.query("SET " + name + " = 1")
 	if err := serverError(t, w.query("USE "+e.Schemas[1])); err.Code != 1235 || !strings.Contains(err.Message, "name") {

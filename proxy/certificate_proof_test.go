@@ -12,9 +12,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// MariaDB's client since 11.4 trusts a certificate that nobody has signed if the
-// server proves that it knows the password. It does not look at an address of this
-// machine, but does at a name.
+// MariaDB's client since 11.4 trusts an unsigned certificate if the server proves that it knows the
+// password. The client does not check an address of this machine, but does check a name.
 func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	shared := mysqltest.Shared(t)
 	if !shared.IsMariaDB() || !shared.Binary().AtLeast(11, 4) {
@@ -35,7 +34,7 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 		t.Errorf("direct: got\n%s", out)
 	}
 	for _, schema := range []string{"", e.Schemas[0]} {
-		// with a schema the server's own OK is passed on
+		// With a schema the proxy relays the server's own OK.
 		if out := cli(e.Addr(), schema, e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
 			t.Errorf("schema %q: got\n%s", schema, out)
 		}
@@ -45,7 +44,7 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 			t.Errorf("with the %s password: got\n%s", password, out)
 		}
 	}
-	// Nobody between can prove it for a user whom only the server knows.
+	// For a user whom only the server knows, the proxy cannot prove it.
 	if out := cli(e.Addr(), "", "proof_relayed", "pw"); !strings.Contains(out, "NOT trusted") {
 		t.Errorf("a relayed login: got\n%s\nwant a certificate that is not trusted", out)
 	}
@@ -54,8 +53,8 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	}
 }
 
-// ownClient runs the command-line client that came with a server, since the one in
-// PATH may be older, and returns all that it prints.
+// ownClient runs the command-line client that came with a server, because the one in PATH may be
+// older, and returns its output.
 func ownClient(t *testing.T, s *mysqltest.Server, addr string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestManySessionsDoNotDisturbEachOther lets clients with state of their own come,
-// go, change shards, run transactions and vanish, all at the same time.
+// TestManySessionsDoNotDisturbEachOther has clients with state of their own come, go, change
+// shards, run transactions and vanish, all at once.
 func TestManySessionsDoNotDisturbEachOther(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	createSequence(t, e, "s")
@@ -52,8 +52,7 @@ func TestManySessionsDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// visit uses one connection for a while and says how many rows it has committed on
-// each shard.
+// visit uses one connection for a while and returns how many rows it has committed on each shard.
 func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, err error) {
 	ctx := context.Background()
 	rows = map[int]int{}
@@ -86,7 +85,7 @@ func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, 
 			} else if err == errRolledBack {
 				err = nil
 			}
-		case 3: // a result that is not read to its end
+		case 3: // does not read a result to its end
 			limited, cancel := context.WithCancel(ctx)
 			r, queryErr := c.QueryContext(limited, "SELECT seq, REPEAT('x', 500) FROM "+e.Servers[shard].Numbers(2000))
 			if err = queryErr; err == nil {
@@ -122,7 +121,7 @@ func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, 
 
 var errRolledBack = errors.New("rolled back")
 
-// inTransaction inserts two rows, or none.
+// inTransaction inserts two rows and commits or rolls back.
 func inTransaction(ctx context.Context, c *sql.Conn, commit bool, worker int) error {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {

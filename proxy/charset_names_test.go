@@ -7,8 +7,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// namesIn are names of sequences and the character sets of clients that can write them.
-// The second byte of some is a backslash, a back quote or a letter.
+// namesIn are names of sequences with the character sets of clients that can write them. The second
+// byte of some characters is a backslash, a back quote or a letter.
 var namesIn = []struct {
 	name     string
 	charsets []string
@@ -23,7 +23,7 @@ var namesIn = []struct {
 	{"½", []string{"latin1", "latin7", "cp850"}},
 }
 
-// encoded returns a text's bytes in a character set, or "" if the server has not that one.
+// encoded returns a text's bytes in a character set, or "" if the server does not have the set.
 func encoded(t *testing.T, w *wire, charset, text string) string {
 	t.Helper()
 	answer := w.query("SELECT CONVERT(_utf8mb4'" + text + "' USING " + charset + ") = _utf8mb4'" + text + "', HEX(CONVERT(_utf8mb4'" + text + "' USING " + charset + "))")
@@ -47,7 +47,7 @@ func encoded(t *testing.T, w *wire, charset, text string) string {
 // Checklist 28.
 func TestClientsOfAnyCharacterSetWriteTheSameNames(t *testing.T) {
 	e := newEnv(t, setup{})
-	createSequence(t, e, "first") // makes the table
+	createSequence(t, e, "first") // creates the sequence table
 	utf8 := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (id BIGINT UNSIGNED, s VARBINARY(100))")
 	for _, table := range []string{"sequence", "sequence_options", "sequence_limit", "sequence_plan_start"} {
@@ -73,7 +73,7 @@ func TestClientsOfAnyCharacterSetWriteTheSameNames(t *testing.T) {
 				answer := w.query(text)
 				if answer[4] == 0xff {
 					if err := serverError(t, answer); text[15] == '_' && err.Code == 1235 {
-						continue // an introducer may be refused, but never mistaken
+						continue // the proxy may refuse an introducer, but never misread it
 					}
 					t.Errorf("%s in %s, %q: %v", of.name, charset, text, serverError(t, answer))
 					continue

@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// awkward are characters in the sets of clients whose second byte is a backslash, a quote
-// of some kind or a letter, and bytes that are no character.
+// awkward are characters of clients' sets whose second byte is a backslash, a quote or a letter,
+// and bytes that are no character.
 var awkward = map[string][]string{
 	"utf8mb4": {"é", "写", "\U0001f600", "\xbf", "\xbf\\"},
 	"latin1":  {"\xe9", "\xbf\\", "\x95\\", "\xff"},
@@ -26,8 +26,8 @@ var awkward = map[string][]string{
 	"gb2312":  {"\xd0\xb4", "\xbf\\", "\xbf'", "\xa1`"},
 }
 
-// awkwardText makes a statement of which it depends on the character set and the sql_mode
-// where the call stands and whether it is one.
+// awkwardText makes a statement whose character set and sql_mode decide where the call stands, and
+// whether it is one.
 func awkwardText(r *rand.Rand, characters []string) string {
 	content := func() string {
 		var b strings.Builder
@@ -67,7 +67,7 @@ func awkwardText(r *rand.Rand, characters []string) string {
 	return "SELECT " + strings.Join(items, ", ") + comment
 }
 
-// givenAs is what direct connections evaluate in place of a call; no number of the tests'.
+// givenAs replaces a call on direct connections. The tests give no such number.
 const givenAs = "LAST_INSERT_ID(777)"
 
 // sameShape returns a result's rows with one sign in place of every number given.
@@ -83,8 +83,8 @@ func sameShape(rows [][]string) string {
 	return fmt.Sprintf("%q", rows)
 }
 
-// sameReading runs a text with calls on both, and fails if the proxy and the server do
-// not read it in the same way. It is false if the proxy refused it.
+// sameReading runs a text with calls on both, and fails if the proxy reads it differently from the
+// server. given says that both had rows, refused that the proxy refused the text.
 func (p *pair) sameReading(what, text string) (given, refused bool) {
 	p.t.Helper()
 	want := p.Direct.query(strings.ReplaceAll(text, "NEXTVAL(s)", givenAs))

@@ -19,7 +19,7 @@ func (w *wire) executed(sql string) []byte {
 	return w.do(protocol.ComStmtExecute, string(prepared[5:9])+"\x00\x01\x00\x00\x00")
 }
 
-// What compares CONNECTION_ID() with what the server knows gives 1, as on a direct connection.
+// A comparison of CONNECTION_ID() with the server's own figures gives 1, as on a direct connection.
 func TestCONNECTION_IDBesideWhatTheServerKnowsIsTheServers(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for i, schema := range e.Schemas {
@@ -58,7 +58,7 @@ func TestCONNECTION_IDBesideWhatTheServerKnowsIsTheServers(t *testing.T) {
 						t.Errorf("%s: %v", sql, serverError(t, got))
 						continue
 					}
-					// The only row's first value: text '1', or a binary number.
+					// The only value is the text '1', or a binary number.
 					packets := split(got)
 					row := packets[len(packets)-2]
 					one := !binary && row[0] == 1 && row[1] == '1' || binary && row[0] == 0 && row[2] == 1
@@ -92,19 +92,19 @@ func TestCONNECTION_IDAloneIsTheGreetings(t *testing.T) {
 			}
 		}
 	}
-	// In the column that the server gives the variable.
+	// The column is that of the server's variable.
 	const variable = "SELECT @@pseudo_thread_id"
 	if got, want := split(w.query(variable))[1], split(direct.query(variable))[1]; string(got) != string(want) {
 		t.Errorf("%s: got the column %x, want %x", variable, got, want)
 	}
-	// Both are what the variable was set to.
+	// Both become what the variable was set to.
 	w.query("SET pseudo_thread_id = 5")
 	if got := strings.Join(append(w.rows("SELECT @@pseudo_thread_id"), w.rows("SELECT CONNECTION_ID()")...), " "); got != "5 5" {
 		t.Errorf("after SET: got %s, want 5 5", got)
 	}
 }
 
-// The id that a shard's server gives is that server's, as in its process list.
+// An id that a shard's server gave means that server's connection, as in its process list.
 func TestAKillByTheServersIDIsForTheShardOfWhoKills(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	on := func(shard int) *wire { return e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[shard]}) }
@@ -120,7 +120,8 @@ func TestAKillByTheServersIDIsForTheShardOfWhoKills(t *testing.T) {
 	for shard := range 2 {
 		victim, killer, far := on(shard), on(shard), on(1-shard)
 		id := serverID(victim)
-		// Ids of the two servers rise apart: one that the other has not is unknown there.
+		// The two servers count ids apart: an id that the other server does not have is unknown
+		// there.
 		if shard == 0 && id != serverID(far) {
 			if err := far.query("KILL QUERY 1" + id + "000"); err[4] != 0xff {
 				t.Errorf("an id of no server: got %q", err)

@@ -7,14 +7,14 @@ import (
 	"seqproxy/protocol"
 )
 
-// charsetVariables reads everything of a session that a collation decides.
+// charsetVariables reads all variables that a collation decides.
 const charsetVariables = "SHOW VARIABLES WHERE Variable_name LIKE 'c%' AND Variable_name NOT LIKE 'caching%'"
 
 // serverCollations are the ids that the server knows.
 func serverCollations(t *testing.T, e *env) map[uint16]bool {
 	t.Helper()
 	table := "COLLATIONS"
-	if e.Servers[0].IsMariaDB() { // which has no ids there for those of several character sets
+	if e.Servers[0].IsMariaDB() { // MariaDB has no ids there for collations of several character sets
 		table = "COLLATION_CHARACTER_SET_APPLICABILITY"
 	}
 	rows, err := e.Servers[0].DB(t, "").Query("SELECT ID FROM information_schema." + table + " WHERE ID IS NOT NULL")
@@ -57,7 +57,7 @@ func TestALoginByAnyCollationIsThatOfADirectConnection(t *testing.T) {
 		p := &pair{t: t, Proxy: through, Direct: direct}
 		p.query(charsetVariables)
 		p.same(protocol.ComResetConn, "")
-		if known[uint16(id)] { // else MariaDB takes what memory is left of another session
+		if known[uint16(id)] { // MariaDB takes an unknown id for leftover memory of another session
 			p.query(charsetVariables)
 		}
 		direct.Close()

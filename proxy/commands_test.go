@@ -10,14 +10,14 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Commands of MySQL's own.
+// Commands that only MySQL has.
 const (
 	mysqlComClone            = 0x20
 	mysqlComGroupReplication = 0x21
 )
 
-// goesElsewhere says whether a command ends the session, the server, or the dialogue of
-// commands and answers; those have tests of their own.
+// goesElsewhere says whether a command ends the session, the server, or the dialogue of commands
+// and answers. Other tests cover those.
 func goesElsewhere(cmd protocol.Command) bool {
 	switch cmd {
 	case protocol.ComQuit, protocol.ComShutdown, protocol.ComChangeUser, protocol.ComBinlogDump, protocol.ComBinlogDumpGTID:
@@ -29,7 +29,7 @@ func goesElsewhere(cmd protocol.Command) bool {
 // Checklist 14.
 // Checklist 24.
 func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
-	// COM_REFRESH closes tables, COM_PROCESS_INFO shows all
+	// COM_REFRESH closes tables, COM_PROCESS_INFO shows all sessions.
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t)}})
 	arguments := []string{"", "\x00", "\x01", "\x00\x00\x00\x00", "\xf0\xf1\xf2\x7f\x00\x00\x00\x00\x00\x00\x00", "nothing\x00%", strings.Repeat("x", 300), strings.Repeat("y", 70_000)}
 	for _, caps := range endings {
@@ -44,23 +44,23 @@ func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
 					if err := serverError(t, p.Proxy.command(cmd, arg)); err.Code != 1047 {
 						t.Errorf("command %d: got %v, want 1047", cmd, err)
 					}
-					continue // such dialogues are for servers among themselves
+					continue // servers use such dialogues among themselves
 				}
 				if cmd == protocol.ComProcessKill && len(arg) > 4 && arg[3] == 0x7f {
-					continue // it may be somebody
+					continue // the id may be that of a real connection
 				}
-				p.query("DO 1") // or MySQL heaps its errors, and counts them in later answers
+				p.query("DO 1") // otherwise MySQL collects its errors and counts them in later answers
 				want, got := p.Direct.command(cmd, arg), p.Proxy.command(cmd, arg)
 				if cmd == protocol.ComStatistics || cmd == protocol.ComProcessInfo {
-					want, got = want[4:6], got[4:6] // figures that change
+					want, got = want[4:6], got[4:6] // the figures differ
 				}
 				if len(arg) < 4 && (cmd == protocol.ComStmtReset || cmd == protocol.ComStmtFetch) {
-					// MariaDB reads the id beyond the packet.
+					// MariaDB reads the id beyond the packet's end.
 					want, got = statementNumber.ReplaceAll(want, nil), statementNumber.ReplaceAll(got, nil)
 				}
 				if len(got) > 4 && got[4] == 0xff {
-					// a longer command's error has a higher number from the proxy: it is not read
-					// in pieces
+					// The proxy's error for a longer command has a higher packet number, because
+					// the proxy reads the command whole.
 					compare(t, fmt.Sprintf("command %d with %d bytes %.20q", cmd, len(arg), arg), got[4:], want[4:])
 					continue
 				}
@@ -71,8 +71,7 @@ func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
 	}
 }
 
-// command sends any command and returns whatever the server says before it answers a ping
-// behind it.
+// command sends any command and returns all packets before the answer to a ping behind it.
 func (w *wire) command(cmd protocol.Command, argument string) (got []byte) {
 	w.t.Helper()
 	all, _ := protocol.AppendPacket(nil, command(cmd, argument), 0)
@@ -93,7 +92,7 @@ func (w *wire) command(cmd protocol.Command, argument string) (got []byte) {
 		if b[4] == 0 {
 			return got
 		}
-		// MySQL says what is malformed even where there is no answer otherwise
+		// MySQL reports a malformed command even where the command has no answer.
 		got = append(got, b...)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// packings are the ways to compress that an env's server offers.
+// packings are the compressions that an env's server offers.
 func (e *env) packings(t testing.TB) []mysqltest.Packing {
 	t.Helper()
 	offered := e.Wire(t, e.Servers[0].Addr(), wireLogin{}).hello.Greeting.Capabilities
@@ -28,8 +28,8 @@ func (e *env) packings(t testing.TB) []mysqltest.Packing {
 	return []mysqltest.Packing{mysqltest.Zlib}
 }
 
-// unnumbered returns packets with all their numbers 0. Inside of frames servers give
-// others than without compression, whenever they flush.
+// unnumbered returns packets with all numbers 0. Inside of frames, servers number packets by when
+// they flush.
 func unnumbered(packets []byte) []byte { return renumbered(packets, func(int) uint8 { return 0 }) }
 
 func renumbered(packets []byte, num func(i int) uint8) []byte {
@@ -41,8 +41,8 @@ func renumbered(packets []byte, num func(i int) uint8) []byte {
 	return b
 }
 
-// The bytes inside of the frames are those of a connection that is not compressed,
-// and but for numbers those of a compressed one.
+// The bytes inside of the frames are those of a connection without compression, and but for the
+// packet numbers those of a compressed one.
 //
 // Checklist 10.
 func TestWhatIsInTheFramesIsTheServersOwn(t *testing.T) {
@@ -92,7 +92,7 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 			}
 			// Answers of many frames, and packets of more than 16 MB.
 			p.query("SELECT REPEAT('x', 5000000), REPEAT('y', 20000000), 'end'")
-			// Prepared statements, long data that nobody answers, and many at once.
+			// Prepared statements, long data without an answer, and many commands at once.
 			s := p.prepare("SELECT LENGTH(?), MD5(?)")
 			for i := range 300 {
 				s.same(protocol.ComStmtLongData, "\x00\x00"+strings.Repeat(string(rune('a'+i%26)), 500))
@@ -100,7 +100,7 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 			s.same(protocol.ComStmtLongData, "\x01\x00z")
 			s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+"\x00"+"\x01"+typeBlob+typeBlob)
 			s.same(protocol.ComStmtClose, "")
-			// A file in more frames than there are numbers.
+			// A file takes more frames than there are frame numbers.
 			var pieces []string
 			for range 600 {
 				pieces = append(pieces, strings.Repeat("1\tline\n", 30))
@@ -112,7 +112,7 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 			if got, want := p.Proxy.rows("SELECT COUNT(*) FROM t")[0], fmt.Sprint(2*(600*30+1)); got != want {
 				t.Errorf("got %s rows, want %s", got, want)
 			}
-			// The dialogue of a change of user is compressed as everything else.
+			// The dialogue of a change of user is compressed, too.
 			w := p.Proxy
 			w.query("SET @x = 5")
 			if got := w.change(e.User, e.Password, schema, "caching_sha2_password"); got[4] != 0 {
@@ -123,7 +123,7 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 				t.Errorf("after a change of user: got %v", got)
 			}
 			w.do(protocol.ComResetConn, "")
-			// Pipelined: in frames of their own, in one piece.
+			// A pipeline: each command in frames of its own, all in one write.
 			var steps []piped
 			for i := range 100 {
 				steps = append(steps, asText(fmt.Sprintf("SELECT %d, REPEAT('x', %d)", i, i*100)), asText("SELECT nothing"))
@@ -137,14 +137,14 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestPacketsInsideOfFramesMayBeNumberedAnyhow: with compression the servers look at the
-// numbers of frames alone, and Connector/J makes use of that.
+// TestPacketsInsideOfFramesMayBeNumberedAnyhow: under compression servers check only the numbers of
+// frames, and Connector/J relies on that.
 func TestPacketsInsideOfFramesMayBeNumberedAnyhow(t *testing.T) {
 	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	schema := e.Schemas[0]
 	server.Exec(t, "USE "+schema, "CREATE TABLE t (a INT, b LONGTEXT)")
-	// numbered gives the packets of a piece other numbers than they have.
+	// numbered changes the numbers of the packets of one write.
 	numbered := func(b []byte) []byte {
 		for at, i := 0, byte(7); at < len(b); at, i = at+protocol.HeaderSize+protocol.PayloadLen(b[at:]), i+3 {
 			b[at+3] = i
@@ -162,7 +162,7 @@ func TestPacketsInsideOfFramesMayBeNumberedAnyhow(t *testing.T) {
 		return got
 	}
 	for _, size := range []int{1, 50_000, 300_000, protocol.MaxFragment + 10} {
-		// held, long, several packets
+		// A statement that the proxy keeps whole, a long one, and one of several packets.
 		sql := "SELECT LENGTH('" + strings.Repeat("x", size) + "')"
 		if got := ask(sql, nil); !bytes.Contains(got, []byte(fmt.Sprint(size))) {
 			t.Errorf("a statement with %d bytes: got %.200q", size, got)
@@ -214,8 +214,8 @@ func TestCompressionIsOfferedAsByTheServer(t *testing.T) {
 	}
 }
 
-// Both flags, and the levels of zstd that there are and are not: an outcome is the
-// error of the login, or what the first answer is packed by.
+// Both flags, and valid and invalid levels of zstd. The outcome is the error of the login, or the
+// compression of the first answer.
 func TestTheAlgorithmIsChosenAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	outcome := func(addr string, flags protocol.Capability, level byte) string {
@@ -259,7 +259,7 @@ func TestABrokenCompressedStreamEndsTheSessionAndIsLogged(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		frame []byte
-		code  uint16 // of the error; 0: the connection ends without a word
+		code  uint16 // of the error; 0: the server closes without an answer
 	}{
 		{"a wrong number", mysqltest.AppendRawFrame(nil, 5, 0, query), 1156},
 		{"no zlib", mysqltest.AppendRawFrame(nil, 0, 100, query), 0},
@@ -344,7 +344,7 @@ func TestTheDriverCompresses(t *testing.T) {
 	}
 }
 
-// lines is what a driver logs.
+// lines keeps what a driver logs.
 type lines struct{ lines []string }
 
 func (l *lines) Print(v ...any) { l.lines = append(l.lines, fmt.Sprint(v...)) }
@@ -355,15 +355,15 @@ func TestTheCommandLineClientCompresses(t *testing.T) {
 	run := func(addr string) string { return withoutTimes(e.CLI(t, addr, e.Schemas[0], script, "--compress")) }
 	compareTexts(t, run(e.Addr()), run(e.Servers[0].Addr()))
 	if !e.Servers[0].IsMariaDB() {
-		return // MySQL's client knows no status in a script
+		return // MySQL's client has no status command in a script
 	}
 	if got := e.CLI(t, e.Addr(), "", "status\n", "--compress"); !strings.Contains(got, "Compressed") {
 		t.Errorf("the client did not compress:\n%s", got)
 	}
 }
 
-// A client that sends much before it reads must not wait for the proxy while the
-// proxy waits for it.
+// A client that sends much before it reads must not wait for the proxy while the proxy waits for
+// it.
 func TestACompressedPipelineDoesNotLockUp(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Packing: mysqltest.Zlib})
@@ -371,7 +371,7 @@ func TestACompressedPipelineDoesNotLockUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	var steps []piped
-	for i := range 600 { // 12 MB that are not packed away
+	for i := range 600 { // 12 MB that do not compress
 		steps = append(steps, asText(fmt.Sprintf("SELECT 'answer %d'%s /* %1000s */", i, strings.Repeat(", RANDOM_BYTES(1024)", 20), "")))
 	}
 	for i, answer := range w.pipeline(steps) {

@@ -8,8 +8,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// FuzzQuestion asks the admin address anything, as text and prepared: there must be one
-// answer, and no fault of the proxy, which would end the session.
+// FuzzQuestion sends any text to the admin address, as text and prepared. There must be one answer,
+// and no fault of the proxy, which would end the session.
 func FuzzQuestion(f *testing.F) {
 	e := newEnv(f, setup{AdminAddress: true, Proxy: withWatcher})
 	for _, a := range readAsked(f) {
@@ -33,7 +33,7 @@ func FuzzQuestion(f *testing.F) {
 			w.send(packet(command(cmd, argument)))
 			answer, err := w.tryReceive(shape, nil)
 			e.checkFaults(t, text)
-			if err != nil || len(answer) < protocol.HeaderSize+1 { // KILL, for one
+			if err != nil || len(answer) < protocol.HeaderSize+1 { // KILL may end the session
 				w = nil
 				return nil
 			}

@@ -24,7 +24,7 @@ type asked struct {
 	who, statement, answer string
 }
 
-// readAsked reads the list of what clients ask when they connect.
+// readAsked reads the list of statements that clients send when they connect.
 func readAsked(t testing.TB) (all []asked) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/connecting.txt")
@@ -44,7 +44,7 @@ func readAsked(t testing.TB) (all []asked) {
 	return all
 }
 
-// command is the command of the protocol that a line asks by, if it is no statement.
+// command returns the protocol's command of a line that is no statement.
 func (a *asked) command() (cmd protocol.Command, ok bool) {
 	text, ok := strings.CutPrefix(a.statement, "command 0x")
 	n, _ := strconv.ParseUint(text, 16, 8)
@@ -58,7 +58,7 @@ func (a *asked) fits(got string) bool {
 	})
 }
 
-// answerOf is the answer to a statement in the words of the list.
+// answerOf returns the answer to a statement in the form of the list.
 func answerOf(ctx context.Context, t *testing.T, c *sql.Conn, statement string, prepared bool) string {
 	t.Helper()
 	query := c.QueryContext
@@ -116,7 +116,7 @@ func errorOf(t *testing.T, err error) string {
 }
 
 func TestWhatClientsAskWhenTheyConnectIsAnsweredWithoutAServer(t *testing.T) {
-	const addr = "127.0.0.1:1" // where nobody listens
+	const addr = "127.0.0.1:1" // nothing listens there
 	down := func(o *sequence.Options) { o.Servers[0].Addr, o.AllocateTimeout = addr, time.Second }
 	for name, s := range map[string]setup{
 		"keys only":     {Shards: noShards, Proxy: withWatcher},
@@ -143,7 +143,7 @@ func TestWhatClientsAskWhenTheyConnectIsAnsweredWithoutAServer(t *testing.T) {
 					continue
 				}
 				for _, prepared := range []bool{false, true} {
-					// each on a connection of its own: a SET counts from then on
+					// Each statement has a connection of its own, because a SET stays in force.
 					db := e.open(t, at, "gallery", as(watcher))
 					c := one(t, db)
 					if got := answerOf(t.Context(), t, c, a.statement, prepared); !a.fits(got) {
@@ -157,7 +157,7 @@ func TestWhatClientsAskWhenTheyConnectIsAnsweredWithoutAServer(t *testing.T) {
 	}
 }
 
-// columnFamilies are the names and kinds of types of a result's columns.
+// columnFamilies returns the names of a result's columns with the families of their types.
 func columnFamilies(t *testing.T, c *sql.Conn, query string, prepared bool) (names, types []string, err error) {
 	t.Helper()
 	var rows *sql.Rows
@@ -207,7 +207,7 @@ func TestWhatIsAnsweredWithoutAServerHasTheColumnsOfTheServer(t *testing.T) {
 		for _, prepared := range []bool{false, true} {
 			names, types, err := columnFamilies(t, direct, a.statement, prepared)
 			if err != nil {
-				continue // this server does not know it
+				continue // this server does not have the variable
 			}
 			compared++
 			gotNames, gotTypes, err := columnFamilies(t, admin, a.statement, prepared)
@@ -221,8 +221,8 @@ func TestWhatIsAnsweredWithoutAServerHasTheColumnsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut: there is no server here that
-// would know it.
+// TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut: neither the admin address nor a
+// keys-only proxy has a server for such statements.
 func TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut(t *testing.T) {
 	e, keys := newEnv(t, setup{AdminAddress: true, Proxy: withWatcher}), newEnv(t, setup{Shards: noShards})
 	for _, place := range []struct {

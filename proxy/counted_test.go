@@ -34,17 +34,17 @@ func countedTables(server *mysqltest.Server) []string {
 	}
 }
 
-// countedStep is a statement in which the server counts numbers off. In it «calls» stand
-// for NEXTVAL('photos').
+// countedStep is a statement in which the server counts numbers off. «calls» stand for
+// NEXTVAL('photos').
 type countedStep struct {
 	text    string
 	numbers uint64 // how many it takes
 	block   uint64 // size of the first block; 0: 1000
-	other   string // the direct text, where it is not the constant in the calls' place
+	other   string // the direct text, where replacing the calls by the constant is not enough
 }
 
-// The answers are those of the same statement with LAST_INSERT_ID(n) for each call: n is
-// the first number of an INSERT, as with generated keys, and the last of an UPDATE.
+// The answers are those of the same statement with LAST_INSERT_ID(n) for each call: n is the first
+// number for an INSERT, as with generated keys, and the last for an UPDATE.
 var countedSteps = []countedStep{
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src WHERE id <= 50", numbers: 50},
 	{text: "INSERT INTO dst SELECT «», CONCAT(a, '/', g), «», NULL FROM src WHERE g = 2 ORDER BY a DESC", numbers: 2 * 172},
@@ -78,7 +78,7 @@ var countedSteps = []countedStep{
 	{text: "INSERT INTO auto (id, a) VALUES (7, 'x'), (8, 'y'), (8, 'z') ON DUPLICATE KEY UPDATE n = «»", numbers: 1, block: 3},
 	{text: "INSERT INTO parts SELECT «», a FROM src WHERE id < 100", numbers: 99},
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src LIMIT 3", numbers: 3, block: 3},
-	// more than the first block
+	// more rows than the first block has
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src", numbers: 1200},
 	{text: "INSERT INTO dst (id, a) SELECT «», x.a FROM src x, src y WHERE y.id <= 10", numbers: 12000},
 	{text: "UPDATE dst SET x = «» WHERE id IS NOT NULL ORDER BY id LIMIT 10", numbers: 10, block: 10},
@@ -88,7 +88,7 @@ var countedSteps = []countedStep{
 	{text: "UPDATE parts SET a = CONCAT('n', «»)", numbers: 99},
 	{text: "UPDATE parts SET a = CONCAT('n', COALESCE(NULL, (IFNULL(«», 5))), LPAD(UPPER('x'), 2, 'y'))", numbers: 99},
 	{text: "UPDATE LOW_PRIORITY dst SET x = IF(x IS NULL, «», x) WHERE id IS NULL", numbers: 7},
-	// Warnings, and errors of the statement's own.
+	// Warnings, and errors of the statement itself.
 	{text: "INSERT INTO dst (id, a) SELECT «», CAST(a AS SIGNED) FROM src WHERE id < 5", numbers: 4},
 	{text: "INSERT INTO auto (n, a) SELECT «», nothing FROM src"},
 	{text: "UPDATE dst SET nothing = «»"},
@@ -103,7 +103,7 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 		prepared := rest != ""
 		p := o.pairOfSchemas(t, endings[ending]|protocol.FoundRows)
 		for _, w := range []*wire{p.Proxy, p.Direct} {
-			// nothing is an error that need not be
+			// In this mode a negative difference is no error.
 			w.query("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'")
 		}
 		p.query("SELECT LAST_INSERT_ID(77)")
@@ -138,7 +138,7 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 			compare(t, name+": "+step.text, got, want)
 			next := first + size
 			if prepared && got[4] == 0xff {
-				next = first // it was refused before it took any
+				next = first // the proxy refused it before it took any
 			}
 			if got := o.nextNumber(t, "photos"); got != next {
 				t.Errorf("%s: %s: the next number: got %d, want %d", name, step.text, got, next)
@@ -152,7 +152,7 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 	}
 }
 
-// noNumberTwice checks that no number stands in two rows or columns of the tables.
+// noNumberTwice checks that no number is in two rows or columns of the tables.
 func (o *oracle) noNumberTwice(t testing.TB, w *wire) {
 	t.Helper()
 	const all = "(SELECT id AS n FROM dst UNION ALL SELECT x FROM dst UNION ALL SELECT SUBSTR(s, 2) FROM dst UNION ALL SELECT n FROM uniq " +
@@ -196,7 +196,7 @@ func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
 			t.Errorf("LAST_INSERT_ID(): got %s, want %d", got, uint64(first))
 		}
 	}
-	// With a count the values have room between them.
+	// With a count each row has a range of its own.
 	before := o.nextNumber(t, "middle")
 	exec(t, c, "DELETE FROM dst", "INSERT INTO dst (id) SELECT NEXTVAL('middle', 1000000) FROM src LIMIT 7")
 	if got, want := value(t, c, "SELECT CONCAT(MIN(id), ' ', MAX(id), ' ', COUNT(DISTINCT id)) FROM dst"), fmt.Sprint(before, " ", before+6_000_000, " 7"); got != want {
@@ -206,7 +206,7 @@ func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
 	if got, want := o.nextNumber(t, "middle"), before+17_000_000; got != want {
 		t.Errorf("the next number: got %d, want %d", got, want)
 	}
-	// A schema that is not the current one any more.
+	// A schema that is no longer the current one.
 	other := server.Schema(t)
 	if _, err := c.ExecContext(t.Context(), "USE "+other); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
 	if _, err := insert.ExecContext(t.Context(), "x", 0, 0, 0, 2); err != nil {
 		t.Errorf("in another schema: %v", err)
 	}
-	// What is left of a sequence is enough, or it is not.
+	// The rest of a sequence is enough for a statement, or is not.
 	for _, text := range []string{"INSERT INTO dst (id) SELECT NEXTVAL('end') FROM src LIMIT 20", "UPDATE dst SET x = NEXTVAL('end') WHERE id > 0"} {
 		_, err := db.ExecContext(t.Context(), text)
 		if strings.HasPrefix(text, "UPDATE") {
@@ -233,7 +233,7 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	o.fresh(t)
 	c := o.Conn(t, o.Schemas[0], multi)
-	// which hides the other
+	// The temporary table hides the other table.
 	exec(t, c, "CREATE TEMPORARY TABLE parts (id BIGINT, a TEXT) ENGINE=MyISAM")
 	log := logStatements(t, server)
 	tests := []struct{ word, text string }{
@@ -296,7 +296,7 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken for statements that were refused", after-before)
 	}
-	exec(t, c, "INSERT INTO dst (id) SELECT NEXTVAL('photos') FROM src") // what is not logged
+	exec(t, c, "INSERT INTO dst (id) SELECT NEXTVAL('photos') FROM src") // this session writes no binary log
 	if got := value(t, c, "SELECT COUNT(DISTINCT id) FROM dst"); got != "1200" {
 		t.Errorf("without the binary log: got %s numbers, want 1200", got)
 	}
@@ -325,8 +325,8 @@ func TestAReplicaHasTheNumbersThatWereCountedOff(t *testing.T) {
 	}
 }
 
-// Whatever LAST_INSERT_ID() is when the statement begins, it fails or has numbers of its
-// own block, each of them once.
+// Whatever LAST_INSERT_ID() is when the statement begins, the statement fails or its rows have
+// numbers of its own block, each once.
 func TestAStatementThatCountsFromElsewhereFailsWhole(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
@@ -375,7 +375,7 @@ func TestManyClientsCountNumbersOffAndNoneComesTwice(t *testing.T) {
 					fmt.Sprintf("UPDATE dst SET x = NEXTVAL('photos') WHERE a = 'client %d' AND x IS NULL", i),
 				} {
 					_, err := c.ExecContext(context.Background(), text)
-					for err != nil && strings.Contains(err.Error(), "1213") { // a deadlock
+					for err != nil && strings.Contains(err.Error(), "1213") { // a deadlock is tried again
 						_, err = c.ExecContext(context.Background(), text)
 					}
 					if err != nil {

@@ -16,11 +16,12 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// indiscreet is what no client is told: addresses, accounts with their hosts, paths, settings.
+// indiscreet matches what clients must not see: addresses, accounts with their hosts, paths,
+// settings.
 var indiscreet = regexp.MustCompile(`127\.0\.0\.|localhost|:\d{4,5}\b|@'|/(tmp|var)/|innodb|dial|denied to`)
 
-// What is wrong with a sequence server is for those who run the proxy: a client gets the name of
-// the sequence and what to do, and the log the rest.
+// The reason of a sequence server's failure is for those who run the proxy: a client gets the name
+// of the sequence and what to do, and the log has the rest.
 func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		servers int
@@ -67,7 +68,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 			test.breaks(t, servers, account)
 			e.impatient()
 			for _, s := range servers {
-				if s.Running() { // connections that are open go on with what they were let in with
+				if s.Running() { // open connections keep the rights that they had at the login
 					for _, id := range strings.Fields(connectionsOf(t, s, "numbers")) {
 						s.Exec(t, "KILL "+id)
 					}
@@ -85,7 +86,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 				} {
 					err := run(t.Context(), conn, "text", text)
 					if err == nil || user == "" && strings.HasPrefix(text, "SHOW") {
-						continue // what is known here, and what admins ask
+						continue // the proxy answers these itself, and admins see more
 					}
 					failed++
 					if found := indiscreet.FindString(err.Error()); found != "" {
@@ -144,7 +145,7 @@ func connectionsOf(t *testing.T, s *mysqltest.Server, user string) string {
 	return ids.String
 }
 
-// warnings runs a query and returns what SHOW WARNINGS tells of it, or its error.
+// warnings runs a query and returns the rows of SHOW WARNINGS, or its error.
 func warnings(t *testing.T, c *sql.Conn, query string) (all string) {
 	t.Helper()
 	if rows, err := c.QueryContext(context.Background(), query); err != nil {

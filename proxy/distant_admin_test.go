@@ -10,7 +10,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The sequence server is healthy, and so far away that a statement about many sequences takes
+// The sequence server is healthy, but so far away that a statement about many sequences takes
 // longer than allocate_timeout.
 func TestAStatementAboutManySequencesHasTheTimeForEachOfThem(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
@@ -37,7 +37,7 @@ func TestKillQueryEndsAStatementAboutSequences(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {
-		// longer than the test waits
+		// The timeout is longer than the test waits.
 		o.Servers[0].Addr, o.AllocateTimeout = link.Addr(), 2*time.Minute
 	}})
 	createSequence(t, e, "s")
@@ -46,7 +46,7 @@ func TestKillQueryEndsAStatementAboutSequences(t *testing.T) {
 	w.send(packet(command(protocol.ComQuery, "DROP SEQUENCE s")))
 	answer := make(chan []byte, 1)
 	go func() { answer <- w.receive(protocol.ShapeOne, nil) }()
-	eventually(t, "KILL QUERY ends the statement", func() bool { // the first may come before it
+	eventually(t, "KILL QUERY ends the statement", func() bool { // the first KILL may come before the statement
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}

@@ -23,7 +23,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// drain shuts the proxy down in the background, with so much time for its sessions.
+// drain shuts the proxy down in the background and gives its sessions so much time.
 func (e *env) drain(patience time.Duration) (done chan error) {
 	done = make(chan error, 1)
 	go func() {
@@ -34,7 +34,7 @@ func (e *env) drain(patience time.Duration) (done chan error) {
 	return done
 }
 
-// last has a statement succeed, behind which the proxy ends the session.
+// last runs a statement that succeeds, after which the proxy ends the session.
 func (w *wire) last(sql string) {
 	w.t.Helper()
 	w.send(packet(command(protocol.ComQuery, sql)))
@@ -72,7 +72,7 @@ func TestADrainEndsSessionsAtTheBorderOfATransaction(t *testing.T) {
 
 	done := e.drain(wireTimeout)
 	for _, w := range []*wire{idle, prepared, between} {
-		// as by a server that stops: without a word
+		// A server that stops closes without an error, too.
 		if said := w.ended(); len(said) > 0 {
 			t.Errorf("before the end: got %q, want nothing", said)
 		}
@@ -119,7 +119,7 @@ func TestACommandThatCrossesADrainIsToldThatItWasNotRun(t *testing.T) {
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	w.send(packet(command(protocol.ComQuery, "SELECT SLEEP(1.5)")))
 	e.awaitStatement(e.Servers[0], "SELECT SLEEP(1.5)")
-	// is not looked at before the other has its answer
+	// The second statement is not read before the first has its answer.
 	w.send(packet(command(protocol.ComQuery, "INSERT INTO t VALUES (1)")))
 	done := e.drain(wireTimeout)
 	w.receive(protocol.ShapeResult, nil)
@@ -171,10 +171,10 @@ func TestAStopGoesStepByStep(t *testing.T) {
 	}
 }
 
-// TestHealthChecksAreNoFailedLogins connects and leaves as balancers and probes do.
+// TestHealthChecksAreNoFailedLogins connects and leaves as load balancers and probes do.
 func TestHealthChecksAreNoFailedLogins(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
-		o.FailedLogins, o.FailedLoginDelay = 1, time.Second // which would be a line, too
+		o.FailedLogins, o.FailedLoginDelay = 1, time.Second // a failed login would be logged, too
 		o.Users = append(o.Users, proxy.User{Name: "check"})
 	}})
 	for _, when := range []string{"at once", "at once, by a reset", "after the greeting", "after the greeting, by a reset"} {
@@ -201,8 +201,7 @@ func TestHealthChecksAreNoFailedLogins(t *testing.T) {
 	}
 }
 
-// haproxyChecks has HAProxy look after a server in several ways, each until it finds it
-// well.
+// haproxyChecks has HAProxy check a server in several ways, each until it reports the server as up.
 func haproxyChecks(t *testing.T, to string, checks ...string) {
 	t.Helper()
 	binary := "/usr/sbin/haproxy"

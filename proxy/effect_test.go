@@ -9,7 +9,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// pinsOf are the reasons that hold the session now, once what it was sent is answered.
+// pinsOf returns the reasons of the session's pin, after its last answer.
 func (e *env) pinsOf(w *wire) string {
 	e.t.Helper()
 	var list []string
@@ -20,15 +20,15 @@ func (e *env) pinsOf(w *wire) string {
 	return strings.Join(list, ", ")
 }
 
-// fails runs a text and says whether the last one failed.
+// fails runs a text and says whether its last statement failed.
 func (w *wire) fails(sql string) bool {
 	w.t.Helper()
 	packets := split(w.query(sql))
 	return packets[len(packets)-1][0] == 0xff
 }
 
-// What a server refuses leaves nothing, whatever it would have left: the session may go to
-// another shard, as a session on a direct connection may go to another schema.
+// A refused statement leaves no pin: the session may move to another shard, as a direct session may
+// change its schema.
 func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.MaxStatement = 50_000 }})
 	createSequence(t, e, "s")
@@ -53,7 +53,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 			continue
 		}
 		if strings.HasPrefix(sql, "EXECUTE IMMEDIATE 'SELECT") && !mariaDB {
-			continue // it is a parse error there
+			continue // the server has a parse error there
 		}
 		if pins := e.pinsOf(w); pins != "" {
 			t.Errorf("%s: the session is pinned by %s", sql, pins)
@@ -64,7 +64,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 		w.Close()
 	}
 
-	// Nor is there a lock where the server has given it up.
+	// Nor does a lock remain where the server has released it.
 	for _, sql := range []string{"LOCK TABLES nosuch READ", "LOCK TABLES t READ, nosuch.t READ", "START TRANSACTION"} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		for _, sql := range []string{"LOCK TABLES t READ", sql, "COMMIT"} {
@@ -76,7 +76,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 		w.Close()
 	}
 
-	// A statement that is too long to be read is judged by how it begins.
+	// The proxy judges a statement that is too long to be read by its beginning.
 	for begin, want := range map[string]string{"SELEC '": "", "CALL p('": "opaque"} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		if sql := begin + strings.Repeat("x", 100_000) + "'))"; !w.fails(sql) {
@@ -88,7 +88,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 		w.Close()
 	}
 
-	// Nor does it take away what was there, and what the proxy knows of it.
+	// Nor does it remove a pin of an earlier statement, or what the proxy knows of the session.
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	for _, sql := range []string{"PREPARE keyed FROM 'SELECT 1'", "SET TRANSACTION READ ONLY"} {
 		if got := w.query(sql); got[4] != 0 {
@@ -108,7 +108,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 	}
 }
 
-// In doubt a failed statement has left what it would have left.
+// In doubt, a failed statement has the effects of one that succeeded.
 func TestAStatementThatFailedMayHaveDoneSomething(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	mariaDB := e.Servers[0].IsMariaDB()
@@ -116,7 +116,7 @@ func TestAStatementThatFailedMayHaveDoneSomething(t *testing.T) {
 		"CREATE PROCEDURE fails() BEGIN SET @x = 1; SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1064, MESSAGE_TEXT = 'You have an error in your SQL syntax'; END",
 		"CREATE PROCEDURE calls() BEGIN SET @x = 1; CALL nosuch(); END", "CREATE PROCEDURE types() BEGIN SET @x = 1; PREPARE p FROM 'SELEC 1'; END",
 		"CREATE FUNCTION broken() RETURNS INT READS SQL DATA RETURN (SELECT gone FROM u)", "ALTER TABLE u ADD gone INT", "ALTER TABLE u DROP gone",
-		// Errors of the parser's, raised by who is no parser.
+		// A routine raises errors with the parser's numbers.
 		"CREATE FUNCTION signals(code INT) RETURNS INT DETERMINISTIC BEGIN"+
 			" CASE code WHEN 1064 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1064, MESSAGE_TEXT = 'no such album';"+
 			" WHEN 1065 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1065, MESSAGE_TEXT = 'nothing to ask for';"+

@@ -14,7 +14,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// MariaDB's own capabilities.
+// Capabilities that only MariaDB has.
 
 // Checklist 34.
 func TestProgressReportsPassThrough(t *testing.T) {
@@ -25,7 +25,7 @@ func TestProgressReportsPassThrough(t *testing.T) {
 		"ALTER TABLE t FORCE, ALGORITHM=COPY",
 		"ALTER TABLE t ADD COLUMN a INT, ALGORITHM=COPY",
 		"ALTER TABLE t DROP COLUMN no_such, ALGORITHM=COPY",
-		"ALTER TABLE t ADD UNIQUE (a), ADD UNIQUE (same), ALGORITHM=COPY", // ERR behind a report
+		"ALTER TABLE t ADD UNIQUE (a), ADD UNIQUE (same), ALGORITHM=COPY", // ERR after a report
 		"CREATE INDEX i ON t (id)", "DROP INDEX i ON t",
 		"INSERT INTO u SELECT id FROM t", "INSERT INTO u SELECT id FROM t", "DELETE FROM u",
 		"CHECK TABLE u", "REPAIR TABLE u", "OPTIMIZE TABLE u, t", "ANALYZE TABLE t",
@@ -60,7 +60,7 @@ func TestProgressReportsPassThrough(t *testing.T) {
 			if protocol.IsProgress(packets[0]) {
 				answers++
 			} else if len(packets) > 1 && slices.ContainsFunc(packets, func(p []byte) bool { return protocol.IsProgress(p) }) {
-				behind++ // in the middle of rows, or of several answers
+				behind++ // reports among rows, or between several answers
 			}
 		}
 		if asked := caps.Has(protocol.Progress); asked != (reports > 0) || asked && answers == 0 {
@@ -100,8 +100,8 @@ func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 
-			// Of the proxy's own: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and what needs
-			// no argument on both sides.
+			// The proxy's own answers: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and texts
+			// without an argument, which are equal on both sides.
 			for _, own := range []string{"SELECT CONNECTION_ID() * 0 AS c, LAST_INSERT_ID() AS l", "SELECT LAST_INSERT_ID() AS l"} {
 				s := p.prepare(own)
 				for range 3 {
@@ -120,7 +120,7 @@ func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 	}
 }
 
-// nextNumber returns the number that a sequence will give next.
+// nextNumber returns the next number of a sequence.
 func (e *env) nextNumber(t testing.TB, name string) uint64 {
 	t.Helper()
 	all, err := e.Sequences.List(t.Context())
@@ -136,8 +136,8 @@ func (e *env) nextNumber(t testing.TB, name string) uint64 {
 	return 0
 }
 
-// bulk makes the part of COM_STMT_BULK_EXECUTE behind the statement's id: rows of
-// integers, "" for NULL.
+// bulk makes the part of COM_STMT_BULK_EXECUTE after the statement's id: rows of integers, "" for
+// NULL.
 func bulk(flags uint16, rows ...[]string) string {
 	const sendTypes = 128
 	b := binary.LittleEndian.AppendUint16(nil, flags|sendTypes)
@@ -197,8 +197,8 @@ func TestBulkExecutionsAreAnsweredAsByTheServer(t *testing.T) {
 	p.same(protocol.ComStmtBulkExecute, "\xf0\x00\x00\x00\x00\x00\x00")
 }
 
-// sequential is same for a command that must not see what it did on the other
-// connection: undo runs direct, before it and in between.
+// sequential is same for a command whose effects the other connection shares: undo runs direct,
+// before the command and between the two.
 func (s stmt) sequential(cmd protocol.Command, rest, undo string) {
 	s.p.t.Helper()
 	var answers [2][]byte
@@ -247,7 +247,7 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 		for _, c := range []struct {
 			proxied, direct string
 			rows            [][]string
-			// of the direct statement's parameters
+			// place puts the numbers among the direct statement's parameters.
 			place func(row []string, s, other string) []string
 		}{
 			{
@@ -291,7 +291,7 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 		}
 	}
 
-	// What cannot be, or is malformed, takes no number.
+	// A bulk that is malformed, or that the proxy refuses, takes no number.
 	before := e.nextNumber(t, "s")
 	insert := id(p.Proxy, "INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)")
 	for _, rest := range []string{"\x00\x00\x00\x03one", "", "\x80\x00", "\x80\x00\xfd", "\x80\x00\xfd\x00", "\x80\x00\xfd\x00\x00\x63one", "\x80\x00\xfd\x00\x00\x03one\x00"} {

@@ -17,7 +17,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// erShardLost is what clients get for a server that is gone.
+// erShardLost is the error for clients whose server is gone.
 const erShardLost = 1429
 
 func twoServers(t *testing.T) []*mysqltest.Server {
@@ -34,7 +34,7 @@ func TestAShardThatIsDownIsNamedAndKeysAreGivenAllTheSame(t *testing.T) {
 	}
 	words := []string{"shard s1", down.Addr()}
 
-	// A login into its schema is let in: keys are given.
+	// The proxy accepts a login into the dead shard's schema, and gives keys.
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	for want := range 3 {
 		if got := w.rows("SELECT NEXTVAL('s')")[0]; got != strconv.Itoa(want+1) {
@@ -53,7 +53,7 @@ func TestAShardThatIsDownIsNamedAndKeysAreGivenAllTheSame(t *testing.T) {
 			}
 		}
 	}
-	// The other shard is not touched by it, and a session there stays there.
+	// Sessions on the other shard are not affected, and stay there.
 	other := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	other.query("SET @x = 7")
 	if err := serverError(t, other.query("USE "+e.Schemas[1])); err.Code != erShardLost {
@@ -66,7 +66,7 @@ func TestAShardThatIsDownIsNamedAndKeysAreGivenAllTheSame(t *testing.T) {
 	if err := down.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	// Both go on without a new login.
+	// Both sessions go on without a new login.
 	if got := w.rows("SELECT DATABASE(), @@port"); got[0] != e.Schemas[1] || got[1] != e.port(1) {
 		t.Errorf("after the shard came back: got %v, want %s, %s", got, e.Schemas[1], e.port(1))
 	}
@@ -126,7 +126,7 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 	busy.send(packet(command(protocol.ComQuery, "SELECT SLEEP(100)")))
 	result := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	result.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(10_000_000))))
-	if err := result.Fill(); err != nil { // it has begun
+	if err := result.Fill(); err != nil { // the rows have begun to arrive
 		t.Fatal(err)
 	}
 	e.awaitStatement(dies, "SELECT SLEEP(100)")
@@ -134,17 +134,17 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// In mid-result there is nothing that could be said: closed, as by the server.
+	// In mid-result no error can be sent: the proxy closes the connection, as the server does.
 	if got := result.ended(); len(got) == 0 {
 		t.Error("nothing came of the result")
 	}
 	for name, w := range map[string]*wire{"busy": busy, "idle": idle} {
-		if got := w.ended(); len(got) > 0 { // nor does the server say anything
+		if got := w.ended(); len(got) > 0 { // the server sends no error either
 			t.Errorf("%s: got %q, want nothing but the end", name, got)
 		}
 	}
 	e.awaitSessions(t, 1)
-	// Who looks for the reason finds it.
+	// The log names the reason.
 	reason := "shard s1, node " + dies.Addr()
 	if logged := e.Logs.FilterMessage("session ended with its backend connection").All(); len(logged) == 0 || !strings.Contains(fmt.Sprint(logged[0].ContextMap()["err"]), reason) {
 		t.Errorf("logged: got %v, want %q", logged, reason)
@@ -154,7 +154,7 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 			t.Errorf("last error of %s: got %q", n.Node, n.LastError)
 		}
 	}
-	_, err := driver.Exec("DO 1") // on a new connection: the driver has seen the end of the old one
+	_, err := driver.Exec("DO 1") // on a new connection: the driver has noticed the end of the old one
 	checkError(t, "driver", err, erShardLost, "shard s1", dies.Addr())
 	if err := driver.Close(); err != nil {
 		t.Error(err)
@@ -178,7 +178,7 @@ func (e *env) awaitStatement(server *mysqltest.Server, info string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	defer pool.Close() // the server may be killed later
+	defer pool.Close() // the test may kill the server later
 	if !eventually(e.t, info+" runs", func() bool {
 		n := 0
 		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE info = ? AND user = ?", info, e.User).Scan(&n); err != nil {
@@ -258,7 +258,7 @@ func TestShutdownLetsARunningStatementEnd(t *testing.T) {
 	const statement = "SELECT GET_LOCK('shutdown', 100), 'a'"
 	locked := e.DirectConn(t, 0, "", nil)
 	exec(t, locked, "DO GET_LOCK('shutdown', 0)")
-	// A pipeline: the statement that runs ends, what was read with it too.
+	// A pipeline ends with the statement that runs, and with those that were read together with it.
 	busy.send(append(packet(command(protocol.ComQuery, statement)), packet(command(protocol.ComQuery, "SELECT 'b'"))...))
 	e.awaitStatement(e.Servers[0], statement)
 
@@ -270,7 +270,7 @@ func TestShutdownLetsARunningStatementEnd(t *testing.T) {
 	}()
 	idle.ended()
 	readToEnd(t, never)
-	exec(t, locked, "DO RELEASE_LOCK('shutdown')") // only now the statement can end
+	exec(t, locked, "DO RELEASE_LOCK('shutdown')") // the statement can end only now
 	for _, want := range []string{"a", "b"} {
 		got := split(busy.receive(protocol.ShapeResult, nil))
 		if row := got[len(got)-2]; !strings.Contains(string(row), want) {
@@ -381,7 +381,7 @@ func TestShutdownLetsAFileThatIsBeingSentArrive(t *testing.T) {
 	content := file(strings.Repeat("1\n", 10_000), strings.Repeat("2\n", 10_000))
 	half := len(content) / 2
 	w.send(content[:half])
-	// A statement too long to be held is on its way to the server, too.
+	// A statement too long to be kept whole is already on its way to the server.
 	statement, _ := protocol.AppendPacket(nil, []byte("\x03SELECT LENGTH('"+strings.Repeat("x", 17<<20)+"')"), 0)
 	long.send(statement[:len(statement)/2])
 	time.Sleep(50 * time.Millisecond)

@@ -110,7 +110,7 @@ func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
 }
 
 func TestADialIsBoundedByTheConnectTimeout(t *testing.T) {
-	const limit = 1500 * time.Millisecond // in which the other shard must answer on a busy machine
+	const limit = 1500 * time.Millisecond // a busy machine's other shard needs this long to answer
 	address := mysqltest.SilentListener(t).String()
 	e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) {
 		o.ConnectTimeout = limit

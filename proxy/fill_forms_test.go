@@ -17,8 +17,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Without AUTO_INCREMENT on the column there is no direct run that would leave it out:
-// what counts is what LAST_INSERT_ID(n) in its place does.
+// Without AUTO_INCREMENT on the column no direct run can leave the column out: the oracle is
+// LAST_INSERT_ID(n) in its place.
 func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos),
 		"CREATE TABLE photos (title VARCHAR(100) NOT NULL DEFAULT '', id BIGINT UNSIGNED NOT NULL PRIMARY KEY, parent BIGINT UNSIGNED)",
@@ -83,7 +83,7 @@ func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
 		t.Errorf("rows: got %s, want 0", got)
 	}
-	// What needs no number, or is no table of that name, goes its way.
+	// Statements that need no number, or name no bound table, are relayed.
 	exec(t, c,
 		"INSERT INTO photos (id, title) SELECT id + 10, title FROM photos",
 		"INSERT INTO photos SELECT id + 20, title, parent, NULL FROM photos WHERE id < 3",
@@ -125,7 +125,7 @@ func TestRowsOfOneStatementAreAsFarApartAsDriversThink(t *testing.T) {
 			t.Errorf("auto_increment_increment %d: got %s, want %s", step, got, want)
 		}
 	}
-	// What a procedure sets is noticed.
+	// The proxy notices what a procedure sets.
 	exec(t, c, "CREATE PROCEDURE seven() SET SESSION auto_increment_increment = 7", "CALL seven()")
 	want := three(7)
 	insert(c)
@@ -169,7 +169,7 @@ func TestAStaleListOfColumnsPutsNoNumberIntoAnother(t *testing.T) {
 		}
 	}
 	insert("t 7")
-	// By somebody who does not come through the proxy, within the second.
+	// Another client, which bypasses the proxy, changes the table within the second.
 	exec(t, direct, "ALTER TABLE photos DROP COLUMN n")
 	_, err := c.ExecContext(t.Context(), "INSERT INTO photos VALUES (NULL, 't', 7, NULL)")
 	checkError(t, "a column less", err, 1136)
@@ -180,8 +180,7 @@ func TestAStaleListOfColumnsPutsNoNumberIntoAnother(t *testing.T) {
 		t.Errorf("rows with the new column: got %s, want 1", got)
 	}
 	exec(t, direct, "ALTER TABLE photos MODIFY COLUMN m INT AFTER parent")
-	// Whatever becomes of the order of the others, which is that of a second ago: the number is in
-	// id.
+	// The number is in id, even though the order of the other columns is that of a second ago.
 	exec(t, c, "INSERT INTO photos VALUES (9, NULL, 't', 8)")
 	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE parent > 1000 OR m > 1000"); got != "0" {
 		t.Errorf("rows with a number in another column: got %s, want 0", got)
@@ -237,7 +236,7 @@ func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
 			t.Errorf("got %s, want %d", got, want)
 		}
 	}
-	fill(o.nextNumber(t, "photos")) // the numbers behind it are in memory now
+	fill(o.nextNumber(t, "photos")) // the next numbers are in memory now
 	next := o.nextNumber(t, "photos")
 	exec(t, c, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d), ('%d')", next+1, next+3), fmt.Sprintf("INSERT INTO photos SET id = %d", next+4))
 	if _, err := prepared.ExecContext(t.Context(), next+6); err != nil {
@@ -246,7 +245,7 @@ func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
 	for _, n := range []uint64{0, 2, 5, 7} {
 		fill(next + n)
 	}
-	// Above the counter, as a proxy that starts anew sees it.
+	// Above the counter, as for a proxy that starts anew.
 	const far = 5_000_000
 	if _, err := prepared.ExecContext(t.Context(), far); err != nil {
 		t.Fatal(err)
@@ -255,12 +254,12 @@ func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
 		t.Error("the counter was not moved above a number that was given")
 	}
 	exec(t, c, fmt.Sprintf("INSERT INTO photos VALUES (%d, 'again', NULL, NULL)", far+1), "DELETE FROM photos WHERE id = 1 OR id = 2")
-	// one's own is not repeated
+	// The proxy does not repeat a statement whose explicit key is a duplicate.
 	wantError(t, c, 1062, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", far))
 	fill(next + 8)
 }
 
-// The table has no key that would refuse a number the second time.
+// The table has no unique key that would refuse a repeated number.
 func TestNoTwoRowsAreFilledWithOneNumber(t *testing.T) {
 	o := newOracle(t, setup{
 		Proxy:    func(opts *proxy.Options) { opts.Bindings = []proxy.Binding{filledPhotos} },
@@ -291,7 +290,7 @@ func TestNoTwoRowsAreFilledWithOneNumber(t *testing.T) {
 				case 3:
 					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos SET b = 2, how = 'filled', a = 1")
 					rows = 1
-				case 4: // somebody's own, now and then above the counter
+				case 4: // an explicit key, now and then above the counter
 					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos (how, id, a, b) VALUES ('own', ?, 1, 2)", 1000+random.IntN(2000))
 					rows = 0
 				}

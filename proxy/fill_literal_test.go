@@ -2,7 +2,7 @@ package proxy_test
 
 import "testing"
 
-// A key that the text gives itself leaves nothing to be filled in beside the other number.
+// A key that the text itself gives leaves no key to be filled in beside the other number.
 func TestAPreparedInsertWithAKeyOfItsOwnTakesAnotherNumber(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)
 	o.fresh(t)

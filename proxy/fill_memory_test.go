@@ -11,7 +11,7 @@ import (
 	"seqproxy/protocol"
 )
 
-// The texts differ, so that none was seen before. What runs beside them, and a pool that a
+// The texts differ, so that the proxy has seen none before. Other goroutines, and a pool that a
 // collection has emptied, may allocate now and then; the race detector empties pools more often.
 func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 	o := newOracle(t, bare(bound(filledPhotos)), filledTables...)
@@ -41,7 +41,8 @@ func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 	before := o.nextNumber(t, "photos")
 	got := math.Inf(1)
 	for range 8 {
-		// what sequences ask meanwhile allocates, too: on a busy machine more than one in fifty
+		// Queries of the sequences allocate meanwhile, too: on a busy machine more than one in
+		// fifty.
 		got = min(got, testing.AllocsPerRun(50, insert))
 	}
 	if after := o.nextNumber(t, "photos"); after < before+400 {
@@ -52,7 +53,7 @@ func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What is known of the rows of a long text is given up with it, whatever became of them.
+// The memory for the rows of a long text is released with the text, whatever its outcome.
 func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: texts of 200,000 rows")
@@ -85,8 +86,7 @@ func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// The memory that texts are filled in is used again by the next, which may have come in
-// the same write.
+// The next text, perhaps of the same write, uses the memory of the last one that was filled in.
 func TestPipelinedTextsThatAreFilledInAreEachTheirOwn(t *testing.T) {
 	o := newOracle(t, bare(bound(filledPhotos)), filledTables...)
 	o.fresh(t)
@@ -122,7 +122,7 @@ func TestPipelinedTextsThatAreFilledInAreEachTheirOwn(t *testing.T) {
 		for range 1 + rng.IntN(30) {
 			commands = append(commands, sent{protocol.ComQuery, forms[rng.IntN(len(forms))]()})
 		}
-		// Those that fail use up a number here.
+		// Statements that fail use up a number here.
 		p.inOneWrite("in one write", append(commands, sent{protocol.ComQuery, []string{
 			"INSERT INTO photos (title, nothing) VALUES ('x', 1)", "INSERT INTO photos (title) VALUES ('too', 'many')",
 		}[i%2]})...)

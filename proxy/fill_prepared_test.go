@@ -137,7 +137,7 @@ func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != strconv.FormatUint(want, 10) {
 			t.Errorf("%s: LAST_INSERT_ID(): got %s, want %d", way.name, got, want)
 		}
-		taken(2) // both are in the way
+		taken(2) // both keys exist already
 		_, err = way.run()
 		checkError(t, way.name, err, 1062, "Duplicate")
 		if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE title = 'again'"); got != "1" {
@@ -145,14 +145,14 @@ func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 		}
 		exec(t, c, "DELETE FROM photos WHERE title = 'again'")
 	}
-	// What a text does beside its row would be done twice.
+	// Side effects of a text would happen twice.
 	exec(t, c, "SET @n = 0")
 	taken(1)
 	wantError(t, c, 1062, "INSERT INTO photos (title) VALUES (@n := @n + 1)", "Duplicate")
 	if got := value(t, c, "SELECT @n"); got != "1" {
 		t.Errorf("@n := @n + 1: got %s, want 1", got)
 	}
-	// Another key's duplicate is the application's affair, and uses one number.
+	// A duplicate of another key is the application's error, and uses one number.
 	exec(t, c, "INSERT INTO photos (n) VALUES (7)")
 	before := o.nextNumber(t, "photos")
 	wantError(t, c, 1062, "INSERT INTO photos (n) VALUES (7)")
@@ -198,7 +198,7 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 	}
 }
 
-// A statement that was prepared before may stay prepared for days, in a pool.
+// A pool may keep a statement prepared for days.
 func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *testing.T) {
 	o := newOracle(t, setup{}, filledTables...)
 	o.fresh(t)

@@ -21,10 +21,11 @@ var sourceTables = append([]string{
 	"INSERT INTO pair VALUES ('x', NULL), ('y', 12), ('z', NULL)",
 }, filledTables...)
 
-// The first block of numbers that the server counts off. The rest of it is a gap.
+// counting takes the first block of numbers that the server counts off. The rest of the block is a
+// gap.
 func counting(sql string) string { return given(1000, sql) }
 
-// uncached has nothing of the sequence photos in memory: its row says which number is next.
+// uncached empties the cache of the sequence photos: its row has the next number.
 func uncached(t testing.TB, o *oracle) {
 	t.Helper()
 	one := uint64(1)
@@ -189,7 +190,7 @@ func TestKeysOfPreparedInsertSelectAreFilledIn(t *testing.T) {
 		}
 		pp.sameRows("SELECT * FROM photos ORDER BY id")
 	}
-	// The step is that of the execution.
+	// The step is that of the time of the execution.
 	c := o.Conn(t, o.Schemas[0], nil)
 	o.fresh(t)
 	insert, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) SELECT title FROM src WHERE id <= ?")
@@ -248,7 +249,7 @@ func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
 	if got := o.nextNumber(t, "photos"); got != before {
 		t.Errorf("numbers taken: got %d, want none", got-before)
 	}
-	// More rows than a block has, and a sequence in steps of its own.
+	// More rows than a block has, and a sequence with an INCREMENT of its own.
 	exec(t, c, "INSERT INTO photos (title) SELECT s.title FROM src s, src t, src u, src v")
 	want := fmt.Sprintf("%d 6561 %d %d", before+1000, before+1000, before+1000+6560)
 	if got := value(t, c, "SELECT CONCAT_WS(' ', LAST_INSERT_ID(), COUNT(DISTINCT id), MIN(id), MAX(id)) FROM photos WHERE id > 2"); got != want {
@@ -264,7 +265,7 @@ func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
 	}
 }
 
-// Columns that somebody else adds, moves and drops do not get a number of another's.
+// While another client adds, moves and drops columns, keys stay in their column.
 func TestKeysOfInsertSelectStandInTheirColumn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
 	uncached(t, o)
@@ -303,7 +304,7 @@ func TestKeysOfInsertSelectAreThoseOfTheirSequenceAlone(t *testing.T) {
 	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), COUNT(DISTINCT title), MIN(id) > 1000, MAX(CHAR_LENGTH(title))) FROM photos WHERE parent = 5"); got != "18 2 1 2" {
 		t.Errorf("in gbk: got %s", got)
 	}
-	// Many at a time, in both ways, beside INSERTs of rows.
+	// Many at once, in both ways, beside INSERTs of rows.
 	pool := o.DB(t, o.Schemas[0], nil)
 	exec(t, c, "DELETE FROM photos", "ALTER TABLE photos MODIFY id BIGINT UNSIGNED NOT NULL, DROP PRIMARY KEY, ADD KEY (id)")
 	var group errgroup.Group
@@ -351,8 +352,8 @@ func TestKeysOfInsertSelectAreThoseOfTheirSequenceAlone(t *testing.T) {
 	}
 }
 
-// A key beside a column with AUTO_INCREMENT: the insert id is the server's then, and may look
-// like a number of the block.
+// A key beside a column with AUTO_INCREMENT: the insert id is then the server's, and may look like
+// a number of the block.
 func TestAFilledInsertSelectBesideAnotherColumnsAutoIncrementRepeatsNoNumber(t *testing.T) {
 	o := newOracle(t, bound(proxy.Binding{Table: "pictures", Column: "number", Sequence: "photos"}),
 		append([]string{"CREATE TABLE pictures (number BIGINT UNSIGNED COMMENT 'no AUTO_INCREMENT', id BIGINT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100))"}, sourceTables...)...)

@@ -8,9 +8,9 @@ import (
 	"seqproxy/proxy"
 )
 
-// A value that is neither NULL nor 0, and becomes 0 in the column, makes the server count, too. The
-// proxy does not know it: the text that is sent has to find out. What is another key stays that
-// key.
+// A value that is neither NULL nor 0, but becomes 0 in the column, makes the server count, too. The
+// proxy does not know the value, so the text that it sends has to find out. Any other value stays
+// the row's key.
 func TestAnExpressionThatBecomesZeroInTheColumnIsFilledIn(t *testing.T) {
 	e := newEnv(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}))
 	createSequence(t, e, "photos")
@@ -61,7 +61,7 @@ func TestAnExpressionThatBecomesZeroInTheColumnIsFilledIn(t *testing.T) {
 			given(v.x + " as " + v.value)
 		}
 	}
-	for _, x := range []string{"''", "'x'"} { // an error where sql_mode is strict
+	for _, x := range []string{"''", "'x'"} { // an error in a strict sql_mode
 		exec(t, c, "SET @x = "+x, "INSERT INTO t SET a = 1, id = @x")
 		given(x)
 	}

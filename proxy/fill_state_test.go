@@ -8,8 +8,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What owns sequences is known from the state directory while the sequence server is away: tables
-// without a bound column take rows, and no server generates keys of the others.
+// While the sequence server is away, the state directory says which columns own sequences: tables
+// without such a column accept rows, and no server generates keys of the others.
 func TestKeptOwnersCountWhileTheSequenceServerIsAwayAtTheStart(t *testing.T) {
 	numbers := mysqltest.Start(t)
 	numbers.Exec(t, "CREATE DATABASE numbers")

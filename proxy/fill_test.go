@@ -19,8 +19,7 @@ func bound(bindings ...proxy.Binding) setup {
 // and from AUTO_INCREMENT direct.
 func given(n int, sql string) string { return fmt.Sprintf("%s => /*{p%d}*/ %s", sql, n, sql) }
 
-// meet makes the next number of AUTO_INCREMENT that of the sequence, behind a step that
-// took none.
+// meet makes the next number of AUTO_INCREMENT that of the sequence, after a step that took none.
 const meet = "direct: ALTER TABLE photos AUTO_INCREMENT = {p1}"
 
 func TestAColumnThatOwnsASequenceIsFilledIn(t *testing.T) {
@@ -120,7 +119,7 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			given(2, "INSERT INTO photos VALUES (DEFAULT, 0, 'b', NULL, 5), (DEFAULT, DEFAULT, 'c', 1, 6)"), left,
 			given(1, "INSERT INTO photos (h, title) VALUES (5, 'd')"), left,
 			"SELECT id, title, parent, n, g, h FROM photos ORDER BY id",
-			// or the proxy remembers them for a second, also where the schema was made anew
+			// Otherwise the proxy remembers the columns for a second, also in a new schema.
 			"ALTER TABLE photos DROP g, DROP h",
 		}},
 		{"in steps", []string{

@@ -10,8 +10,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// What SET TRANSACTION says of the next transaction holds for the client's, and not for what
-// the proxy asks the server in front of it.
+// SET TRANSACTION applies to the client's next transaction, and not to the proxy's own queries
+// before it.
 func TestSetTransactionHoldsForAnInsertThatIsFilledIn(t *testing.T) {
 	o := newOracle(t, bound(proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"}), filledTables...)
 	o.fresh(t)
@@ -49,9 +49,9 @@ func TestAfterSetTransactionNumbersAreGivenOnceItHasBegun(t *testing.T) {
 	exec(t, c, "START TRANSACTION", change, "COMMIT")
 }
 
-// Nor is what it asks a part of the transaction: rows are seen that others commit before the
-// client reads for the first time. On MySQL SHOW reads in the transaction's snapshot, so that is
-// true where nothing of the table has to be asked for.
+// The proxy's own queries take no snapshot: the transaction sees rows that others commit before the
+// client's first read. On MySQL SHOW reads in the transaction's snapshot, so this holds only where
+// the proxy knows the table already.
 func TestWhatIsAskedForAnInsertTakesNoSnapshot(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)
 	o.fresh(t)

@@ -17,15 +17,15 @@ import (
 	"seqproxy/proxy"
 )
 
-// searchFor makes TestNoGeneratedTextBringsRowsInUnfilled go on for so long, with a seed of its
-// own: SEQPROXY_TEST_SEARCH=10m.
+// searchFor names the variable that makes TestNoGeneratedTextBringsRowsInUnfilled run for so long,
+// with a random seed: SEQPROXY_TEST_SEARCH=10m.
 const searchFor = "SEQPROXY_TEST_SEARCH"
 
-// serversKey is the first key that AUTO_INCREMENT makes in the test: those of the sequence are
-// below.
+// serversKey is the first key that AUTO_INCREMENT makes in the test. Those of the sequence are
+// lower.
 const serversKey = 1_000_000_000
 
-// form is a statement in pieces between which a snippet is put.
+// form is a statement in pieces. Snippets stand between them.
 type form struct {
 	pieces []string
 	rows   bool // it puts rows into the table
@@ -45,7 +45,7 @@ func formsOfInsert(schema string) []form {
 		split("REPLACE |t| SELECT |NULL|,|'b'", true),
 		split("INSERT |INTO |t |()| VALUES |()", true),
 		split("INSERT |INTO |.|t|(a)| VALUES |('b')", true),
-		// Nothing stands before FOR: MariaDB 10.11 dies of a column in the value.
+		// No column stands in the value before FOR: MariaDB 10.11 crashes on one.
 		split("SET |STATEMENT |max_statement_time=10 FOR |INSERT |INTO |t(a) |VALUES |('b')", true),
 		split("ANALYZE |INSERT |INTO |t|(a) |VALUES |('b')", true),
 		split("IF |1 |THEN |INSERT |INTO |t|(a) VALUES |('b')|; END |IF", true),
@@ -59,7 +59,7 @@ func formsOfInsert(schema string) []form {
 	}
 }
 
-// snippets are what is put into the gaps. Most mean nothing to some server.
+// snippets stand in the gaps. Most of them are white space for some server.
 var snippets = []string{
 	" ", "", "\t", "\n", "\v", "\f", "\r", "\x00", "\x01", "\x1a", "\x7f", "\xa0", "\x80", "\xff", "\xc2\xa0", "\xe9", "\xbf\\", "\x81`",
 	"/**/", "/* x */", "/* ' */", "/* ` */", "/* \x00 */", "/* /* */", "/*/ */", "/***/", "/* INSERT */",
@@ -73,13 +73,13 @@ var snippets = []string{
 	" PARTITION (p0) ", " AS n ", " RETURNING 1", " LIMIT 1", "_utf8mb4", "N", "/*! ; */",
 }
 
-// generated is a text, and how the session reads it.
+// generated is a text, with the settings under which the session reads it.
 type generated struct {
 	text, charset, mode string
 	rows                bool
 }
 
-// charsets of clients. Those that a server does not have are left out.
+// charsets of clients. The test skips those that a server does not have.
 var charsets = []string{"utf8mb4", "latin1", "gbk", "sjis", "big5", "cp1251", "cp932", "gb18030", "swe7", "ascii", "binary", "tis620", "euckr", "ujis", "cp850", "hp8", "macroman", "latin7"}
 
 var modes = []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE", "MSSQL"}
@@ -99,7 +99,7 @@ func generate(r *rand.Rand, forms []form, g *generated) {
 	g.text, g.rows = strings.Join(pieces, ""), f.rows
 }
 
-// search is the run of such texts, direct and through the proxy.
+// search runs such texts, direct and through the proxy.
 type search struct {
 	*env
 	direct, proxied *sql.Conn
@@ -109,7 +109,7 @@ type search struct {
 	failed                                     map[string]int
 }
 
-// rows counts those of t, and those with keys of the server's.
+// rows counts the rows of t, and those with keys that the server made.
 func (s *search) rows(ctx context.Context, c *sql.Conn) (all, own int) {
 	s.t.Helper()
 	row := c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COUNT(IF(id >= %d, 1, NULL)) FROM t", serversKey))
@@ -119,7 +119,7 @@ func (s *search) rows(ctx context.Context, c *sql.Conn) (all, own int) {
 	return all, own
 }
 
-// runText runs a text that may be of several statements or have rows, to its end.
+// runText runs a text to its end, which may have several statements or rows.
 func runText(ctx context.Context, c *sql.Conn, text string) error {
 	rows, err := c.QueryContext(ctx, text)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 	case err != nil && errors.As(err, &refused) && refused.Number == 1235 && strings.HasPrefix(refused.Message, "seqproxy: "):
 		s.refused++
 		if rows, err := direct(); err == nil && rows == 0 && !g.rows && g.charset != "swe7" {
-			// of which no text is read
+			// The proxy reads no text of this command.
 			wrong("refused, though it brings no row in: %v", refused)
 		}
 	case err != nil:
@@ -201,8 +201,8 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 	}
 }
 
-// TestNoGeneratedTextBringsRowsInUnfilled puts snippets into the gaps of statements. What the
-// server takes must be filled, refused, or bring no row into the table whose column is bound.
+// TestNoGeneratedTextBringsRowsInUnfilled puts snippets into the gaps of statements. A text that
+// the server accepts must be filled, refused, or bring no row into the bound table.
 func TestNoGeneratedTextBringsRowsInUnfilled(t *testing.T) {
 	seed, n := uint64(1), 6000
 	lasts := time.Hour
@@ -229,7 +229,7 @@ func TestNoGeneratedTextBringsRowsInUnfilled(t *testing.T) {
 				}
 				return err == nil
 			}
-			if several { // what no server prepares
+			if several { // no server prepares several statements
 				s.accepted = func(ctx context.Context, text string) bool {
 					exec(t, s.direct, "START TRANSACTION")
 					err := runText(ctx, s.direct, text)
@@ -260,7 +260,7 @@ func TestNoGeneratedTextBringsRowsInUnfilled(t *testing.T) {
 				}
 				set := fmt.Sprintf("SET NAMES %s, sql_mode = '%s'", g.charset, g.mode)
 				if runText(ctx, s.direct, set) != nil {
-					continue // not every server has all
+					continue // not every server has every character set
 				}
 				exec(t, s.proxied, set)
 				for range 20 {

@@ -13,8 +13,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// refusesAsDirect checks that a login through the proxy that needs the server gets what a
-// direct one gets at the same moment, in its bytes and as clients tell it.
+// refusesAsDirect checks that a login through the proxy that needs the server gets what a direct
+// one gets at the same moment, in bytes and as clients report it.
 func (e *env) refusesAsDirect(t *testing.T, direct string, code uint16) {
 	t.Helper()
 	got, want := e.tryLogin(t, e.Addr(), e.Schemas[0], nil), e.tryLogin(t, direct, "", nil)
@@ -38,9 +38,9 @@ func (e *env) refusesAsDirect(t *testing.T, direct string, code uint16) {
 	}
 }
 
-// exhaust takes all connections of a server that it has to give, without logging in, and returns
-// what gives them back. It asks a few times more: the server notices closed connections with a
-// little delay.
+// exhaust takes all connections that a server has to give, without logging in, and returns a
+// function that closes them. It opens a few more: the server notices closed connections a little
+// late.
 func exhaust(t *testing.T, addr string) (release func()) {
 	t.Helper()
 	var held []net.Conn
@@ -98,9 +98,9 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 					}
 				}
 			}
-			// The server is not taken for dead: it is asked again at once.
+			// The proxy does not take the server for dead: it asks again at once.
 			release()
-			// It notices closed connections with a little delay.
+			// The server notices closed connections a little late.
 			eventually(t, "a login there", func() bool { return e.tryLogin(t, s.Addr(), "", nil) == nil })
 			if !byServerToo {
 				if got := c.rows("SELECT 5")[0]; got != "5" {

@@ -38,19 +38,18 @@ import (
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
 
-// setup says what an env is made of. Its zero value is one shard on the shared
-// server.
+// setup says what an env is made of. Its zero value is one shard on the shared server.
 type setup struct {
 	// Shards is how many shards there are; 0 means 1, noShards none.
 	Shards int
-	// Servers are used in place of the usual ones: the shared server for the first
-	// shard (and the sequences), the second shared one for the second.
+	// Servers replace the usual ones: the shared server for the first shard and the sequences, the
+	// second shared one for the second shard.
 	Servers []*mysqltest.Server
-	// AdminAddress has the proxy listen at one.
+	// AdminAddress makes the proxy listen at one.
 	AdminAddress bool
-	// Bare has nothing of the test stand between the proxy and the shards: memory is measured.
+	// Bare puts nothing between the proxy and the shards, for tests that measure memory.
 	Bare bool
-	// Proxy, Backend and Sequence may change the options that the parts get.
+	// Proxy, Backend and Sequence may change the options of their parts.
 	Proxy    func(*proxy.Options)
 	Before   func(*proxy.Server) // before it serves
 	Backend  func(*backend.Options)
@@ -59,9 +58,8 @@ type setup struct {
 
 const noShards = -1
 
-// env is a proxy in this process, in front of real servers. Its account exists
-// at the proxy and on every server, so that a direct connection is the oracle for
-// one through the proxy.
+// env is a proxy in this process, in front of real servers. Its account exists at the proxy and on
+// every server, so that a direct connection is the oracle for one through the proxy.
 type env struct {
 	t testing.TB
 
@@ -70,7 +68,7 @@ type env struct {
 	Schemas []string
 	// SequenceSchema holds the sequence table.
 	SequenceSchema string
-	// User and Password are an account that may do everything.
+	// User and Password are an account with all rights.
 	User, Password string
 
 	Proxy     *proxy.Server
@@ -82,7 +80,7 @@ type env struct {
 	stop     func()
 	shutDown bool
 
-	back backend.Options // those in force
+	back backend.Options // the options in force
 	opts proxy.Options
 }
 
@@ -94,7 +92,7 @@ func (e *env) Reload(t testing.TB, change func(*backend.Options, *proxy.Options)
 	}
 }
 
-// TryReload is Reload where that may be refused.
+// TryReload is Reload for a test that expects a refusal.
 func (e *env) TryReload(change func(*backend.Options, *proxy.Options)) error {
 	back, opts := e.back, e.opts
 	back.Shards = slices.Clone(back.Shards)
@@ -111,14 +109,14 @@ func (e *env) TryReload(change func(*backend.Options, *proxy.Options)) error {
 	return nil
 }
 
-// Shutdown shuts the proxy down; it is done at the test's end otherwise.
+// Shutdown shuts the proxy down. Otherwise the test's end does.
 func (e *env) Shutdown(ctx context.Context) error {
 	e.shutDown = true
 	return e.Proxy.Shutdown(ctx)
 }
 
-// newEnv starts a proxy and stops it at the test's end, when it checks that no
-// goroutine and no connection to a server is left.
+// newEnv starts a proxy and stops it at the test's end, when it checks that no goroutine and no
+// connection to a server remains.
 func newEnv(t testing.TB, s setup) *env {
 	t.Helper()
 	e := &env{
@@ -157,7 +155,7 @@ func newEnv(t testing.TB, s setup) *env {
 		s.Sequence(&seq)
 	}
 	if len(seq.Servers) > 1 && seq.AllocateTimeout == 0 {
-		seq.AllocateTimeout = 16 * time.Second // of which each may take a part, and makes its tables in it
+		seq.AllocateTimeout = 16 * time.Second // each server may take a part of this, and makes its tables in it
 	}
 	back := backend.Options{
 		Default:        "s0",
@@ -240,15 +238,15 @@ func newEnv(t testing.TB, s setup) *env {
 	return e
 }
 
-// envs are those that run: a test may have several, and goroutines of one that come
-// after another was made are no leaks of that one. Tests do not run in parallel.
+// envs counts the envs that run. A test may have several, and goroutines of a later one are no
+// leaks of an earlier one. Tests do not run in parallel.
 var envs struct {
 	n    int
-	from goleak.Option // what ran before the first of them
+	from goleak.Option // goroutines that ran before the first env
 }
 
-// leaksFrom says that an env is made, and returns what is to be asked when it has
-// ended: the last one of all to end is told of goroutines that any has left.
+// leaksFrom registers a new env, and returns a check for when it has ended: the last env to end
+// reports the leaks of all.
 func leaksFrom() (left func() error) {
 	if envs.n == 0 {
 		envs.from = goleak.IgnoreCurrent()
@@ -262,8 +260,8 @@ func leaksFrom() (left func() error) {
 	}
 }
 
-// eventually waits until ok says so, which is asked again and again, and fails the
-// test if that does not come about even on a busy machine.
+// eventually polls ok until it is true, and fails the test if it stays false for longer than a busy
+// machine needs.
 func eventually(t testing.TB, what string, ok func() bool) bool {
 	t.Helper()
 	for end := time.Now().Add(wireTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -275,14 +273,13 @@ func eventually(t testing.TB, what string, ok func() bool) bool {
 	return true
 }
 
-// impatient has clients wait hardly at all for a sequence server, which is away from here on. One
-// that is there may take longer than that on a busy machine.
+// impatient gives clients almost no time to wait for a sequence server, which is away from here on.
+// A healthy one may need longer than that on a busy machine.
 func (e *env) impatient() {
 	e.Sequences.Tune(sequence.Tuning{CreateTable: true, AllocateTimeout: 300 * time.Millisecond})
 }
 
-// checkLogs fails the test if a password or an error of the proxy's own making was
-// logged.
+// checkLogs fails the test if the log has a password, or a line of level error.
 func (e *env) checkLogs() {
 	for _, entry := range e.Logs.All() {
 		line := fmt.Sprintf("%s %s %v", entry.Level, entry.Message, entry.ContextMap())
@@ -295,7 +292,7 @@ func (e *env) checkLogs() {
 	}
 }
 
-// checkFaults fails the test if a fault of the proxy has ended a session, and says of what.
+// checkFaults fails the test if a fault of the proxy has ended a session. what names the input.
 func (e *env) checkFaults(t testing.TB, what any) {
 	t.Helper()
 	if faults := e.Logs.FilterMessage("session ended by a fault of the proxy").All(); len(faults) > 0 {
@@ -303,11 +300,11 @@ func (e *env) checkFaults(t testing.TB, what any) {
 	}
 }
 
-// testRSA is made once: a key takes a while.
+// testRSA is shared, because a key takes a while to make.
 var testRSA = protocol.NewRSAKeys()
 
-// checkConnections fails the test if the account still has a connection to a
-// server. Servers notice a closed one with a little delay.
+// checkConnections fails the test if the account still has a connection to a server. Servers notice
+// a closed one a little late.
 func (e *env) checkConnections() {
 	for _, server := range e.Servers {
 		if !server.Running() {
@@ -321,7 +318,7 @@ func (e *env) checkConnections() {
 	}
 }
 
-// connections lists what the account has open on a server, "id command info".
+// connections lists the account's connections to a server, as "id command info".
 func (e *env) connections(server *mysqltest.Server) string {
 	pool, err := sql.Open("mysql", server.DSN(""))
 	if err != nil {
@@ -335,8 +332,8 @@ func (e *env) connections(server *mysqltest.Server) string {
 	return left.String
 }
 
-// awaitConnections waits until the account has n connections to a server, the
-// sequences' own included.
+// awaitConnections waits until the account has n connections to a server, including those of the
+// sequences.
 func (e *env) awaitConnections(server *mysqltest.Server, n int) {
 	e.t.Helper()
 	var got int
@@ -391,7 +388,7 @@ func (e *env) open(t testing.TB, addr, schema string, change func(*mysql.Config)
 		t.Fatal(err)
 	}
 	pool := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = pool.Close() }) // its connections may have been broken by the test
+	t.Cleanup(func() { _ = pool.Close() }) // the test may have broken its connections
 	return pool
 }
 
@@ -413,7 +410,7 @@ func one(t testing.TB, pool *sql.DB) *sql.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // may have been broken by the test
+	t.Cleanup(func() { _ = c.Close() }) // the test may have broken it
 	return c
 }
 
@@ -440,8 +437,8 @@ func value(t testing.TB, c *sql.Conn, query string, args ...any) string {
 	return v.String
 }
 
-// wantError runs a statement and checks that it fails with the code, and with each
-// of the words in its message.
+// wantError runs a statement and checks that it fails with the code, and that the message has all
+// words.
 func wantError(t testing.TB, c *sql.Conn, code uint16, statement string, words ...string) {
 	t.Helper()
 	_, err := c.ExecContext(context.Background(), statement)
@@ -462,9 +459,9 @@ func checkError(t testing.TB, what string, err error, code uint16, words ...stri
 	}
 }
 
-// CLI runs the mariadb command-line client at addr, with a script on its standard
-// input, and returns all it printed: column types and warnings too, and after all
-// that the errors, which it prints to another stream. An address is in none of it.
+// CLI runs the mariadb command-line client at addr, with a script on its standard input, and
+// returns its output: rows with column types and warnings, then the errors of the other stream. No
+// address is in it.
 func (e *env) CLI(t testing.TB, addr, schema, script string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -474,7 +471,7 @@ func (e *env) CLI(t testing.TB, addr, schema, script string, args ...string) str
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	program := e.Servers[0].Client(t)
-	plain := []string{"--skip-ssl"} // or the client of MariaDB 11.4 insists on it
+	plain := []string{"--skip-ssl"} // otherwise the client of MariaDB 11.4 insists on TLS
 	if filepath.Base(program) == "mysql" {
 		plain = []string{"--ssl-mode=DISABLED", "--get-server-public-key", "--commands", "--system-command"}
 	}

@@ -27,7 +27,7 @@ func TestAnIdleSessionEndsWithItsBackendConnectionAndWithTheSameWords(t *testing
 		tls    *tls.Config // of the client of the proxy
 		age    time.Duration
 		before string
-		end    func(id string) error // of the backend connection; nil: it ends by itself
+		end    func(id string) error // ends the backend connection; nil: it ends by itself
 	}{
 		"KILL":                    {age: 400 * time.Millisecond, end: kill},
 		"KILL of a young session": {end: kill},
@@ -82,7 +82,7 @@ func TestAnIdleConnectionToAnotherShardMayEndWithoutTheSession(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	w.query("SET @x = 7")
-	// not w.backendID: the session looks there for LAST_INSERT_ID() then
+	// Not w.backendID, because the session then asks that server for LAST_INSERT_ID().
 	gone, _, _ := strings.Cut(e.connections(e.Servers[1]), " ")
 	w.query("USE " + e.Schemas[0])
 	time.Sleep(400 * time.Millisecond)
@@ -104,7 +104,7 @@ func TestACommandThatComesWithTheEndOfTheBackendConnectionIsNotLost(t *testing.T
 	id := w.backendID()
 	time.Sleep(400 * time.Millisecond)
 	ping := packet(command(protocol.ComPing, ""))
-	w.send(ping[:3]) // a command has begun
+	w.send(ping[:3]) // the beginning of a command
 	e.Servers[0].Exec(t, "KILL "+id)
 	if got := w.ended(); len(got) > 0 {
 		t.Errorf("got %q, want nothing", got)

@@ -10,9 +10,9 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// optimizer makes ids as those of Hibernate do, which it uses where allocationSize is more than 1.
-// A number is the last of a range of ids with "pooled", and the first with "pooled-lo". With
-// "pooled" who gets the very first number takes the next one for the end of his range.
+// optimizer makes ids as those of Hibernate do where allocationSize is more than 1. A number is the
+// last of a range of ids for "pooled", and the first for "pooled-lo". With "pooled" the client that
+// gets the very first number takes the next one for the end of its range.
 type optimizer struct {
 	lo         bool
 	value, end uint64
@@ -35,9 +35,9 @@ func (p *optimizer) id(next func() uint64) uint64 {
 	return p.value - 1
 }
 
-// Several sequence servers divide the numbers of a sequence with INCREMENT BY n in blocks, too:
-// here clients make the ids between the numbers themselves, as Hibernate has them do. The
-// statements are those of its MariaDB dialect.
+// Several sequence servers divide a sequence with INCREMENT BY n in blocks, while clients make the
+// ids between the numbers themselves, as Hibernate does. The statements are those of its MariaDB
+// dialect.
 func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
 	var schema string
@@ -61,7 +61,7 @@ func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
 		lo   bool
 	}{{"photos_seq", true}, {"cached_seq", false}} {
 		if !test.lo {
-			// whoever had it would rely on the next one being its neighbour, as on one server alone
+			// Its client relies on the next number being adjacent, as on a single server.
 			for range 1000 {
 				if mustNumber(t, c, "select nextval("+test.name+")") == 1 {
 					break

@@ -114,15 +114,15 @@ func TestIncrementHoldsInEveryPlace(t *testing.T) {
 	}
 }
 
-// Another proxy may have changed the INCREMENT when the numbers of several rows are taken: then
-// these are not where they were thought to be.
+// Another proxy may change the INCREMENT while the numbers of several rows are taken. They are then
+// not where this proxy expects them.
 func TestAnIncrementThatChangesUnseenGivesNoRowTheNumberOfAnother(t *testing.T) {
 	o := newOracle(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}), "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v INT)")
 	o.fresh(t)
 	c := o.Conn(t, o.Schemas[0], nil)
 	exec(t, c, "ALTER SEQUENCE photos INCREMENT BY 10 CACHE 1", "SET auto_increment_increment = 10")
 	for _, increment := range []int{1, 10} {
-		// the INCREMENT is known, and nothing is in memory
+		// The INCREMENT is known, and the cache is empty.
 		exec(t, c, "INSERT INTO t (v) VALUES (1), (2), (3)")
 		o.Servers[0].Exec(t, fmt.Sprintf("UPDATE %s.sequence_options SET increment = %d WHERE name = 'photos'", o.SequenceSchema, increment))
 		exec(t, c, "INSERT INTO t (v) VALUES (1), (2), (3)")

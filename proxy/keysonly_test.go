@@ -14,7 +14,7 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 	e := newEnv(t, setup{Shards: noShards})
 	c := e.Conn(t, "any_schema", func(c *mysql.Config) {
 		c.Params = map[string]string{"charset": "utf8mb4", "autocommit": "1", "time_zone": "'+00:00'"}
-		c.MaxAllowedPacket = 0 // asks the server
+		c.MaxAllowedPacket = 0 // the driver asks the server
 	})
 	exec(t, c, "CREATE SEQUENCE photos", "SET NAMES utf8mb4", "START TRANSACTION")
 	for _, q := range []struct{ sql, want string }{
@@ -126,7 +126,7 @@ func TestWhatClientsSendWhenTheyConnectWorksWithoutAShard(t *testing.T) {
 		}
 	}
 	w := e.Wire(t, e.Addr(), wireLogin{})
-	// What was set is told as it was set, or not at all.
+	// A variable reads as it was set, or is an error.
 	for _, c := range []struct{ set, read, want string }{
 		{"SET autocommit = 0", "@@autocommit", "0"},
 		{"SET autocommit = ON", "@@autocommit", "1"},

@@ -21,11 +21,11 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ids are digits that differ between two connections, whoever gave the id.
+// ids are numbers that differ between two connections.
 var ids = regexp.MustCompile(`\d{2,}`)
 
-// hold takes the user lock that statements wait for. They do not SLEEP: MariaDB may
-// miss a KILL that comes just then.
+// hold takes the user lock that statements wait for. They do not SLEEP, because MariaDB may miss a
+// KILL at its beginning.
 func (e *env) hold(t *testing.T, i int) {
 	t.Helper()
 	exec(t, e.DirectConn(t, i, "", nil), "DO GET_LOCK('held', 0)")
@@ -40,8 +40,8 @@ func (e *env) waiter(t *testing.T, addr string, statement string, schema string)
 	return w
 }
 
-// killsAsDirect compares a kill through the proxy, of a session whose statement waits for the lock
-// of hold, with a direct one: what the killer gets, and what the killed.
+// killsAsDirect compares a kill through the proxy with a direct one, by what the killer and the
+// killed session get. The killed session's statement waits for the lock of hold.
 func (e *env) killsAsDirect(t *testing.T, kill func(killer *wire, id string) []byte, survives bool) {
 	t.Helper()
 	var answers, ends [2]string
@@ -144,7 +144,7 @@ func TestAKillWithAParameterFindsItsSession(t *testing.T) {
 		if err := <-failed; err != nil { // a GET_LOCK that is killed is NULL
 			t.Errorf("%T: the killed statement: %v", bind(id), err)
 		}
-		_, err = st.Exec(int64(2_000_000_000)) // a server's
+		_, err = st.Exec(int64(2_000_000_000)) // an id of a server
 		checkError(t, "a server's id", err, 1094, "2000000000")
 		_, err = st.Exec(nil)
 		checkError(t, "NULL", err, 1094)
@@ -158,7 +158,7 @@ func TestKillOfOneselfIsAnsweredAsDirect(t *testing.T) {
 	e := newEnv(t, setup{})
 	for _, sql := range []string{"KILL CONNECTION_ID()", "KILL QUERY CONNECTION_ID()", "KILL %s", "KILL QUERY %s", "KILL QUERY CONNECTION_ID() + 0"} {
 		for _, schema := range []string{"", e.Schemas[0]} {
-			// without and with a connection to a server
+			// Without and with a connection to a server.
 			var said [2][]byte
 			for i, addr := range []string{e.Servers[0].Addr(), e.Addr()} {
 				w := e.Wire(t, addr, wireLogin{Schema: schema})
@@ -174,7 +174,7 @@ func TestKillOfOneselfIsAnsweredAsDirect(t *testing.T) {
 			compare(t, sql, said[1], said[0])
 		}
 	}
-	// Whoever asks the server for its own id may use that.
+	// A client may use the id that the server gave it.
 	w := e.Wire(t, e.Addr(), wireLogin{})
 	w.send(packet(command(protocol.ComQuery, "KILL "+w.backendID())))
 	w.ended()
@@ -193,7 +193,7 @@ func TestKillOfWhatIsNotThereOrNotOnesOwn(t *testing.T) {
 		return wireLogin{User: &user, Password: &password}
 	}
 	victim, killer := e.Wire(t, e.Addr(), as("other_killer")), e.Wire(t, e.Addr(), as("plain_killer"))
-	victim.query("SET @x = 1") // it has a connection to a server
+	victim.query("SET @x = 1") // attached to a server
 	unused, others := e.shiftedID(1000), e.shiftedID(1<<21)
 	for sql, want := range map[string]struct {
 		code  uint16
@@ -233,8 +233,8 @@ func TestKillOfWhatIsNotThereOrNotOnesOwn(t *testing.T) {
 	e.awaitSessions(t, 2)
 }
 
-// shiftedID is an id that the proxy would give after so many more, or, by 2^21, that
-// another proxy would.
+// shiftedID is an id that the proxy would give after so many more, or, by 2^21, that another proxy
+// would give.
 func (e *env) shiftedID(by uint32) string {
 	c := e.Wire(e.t, e.Addr(), wireLogin{})
 	defer c.Close()
@@ -246,8 +246,8 @@ func (e *env) shiftedID(by uint32) string {
 	return strconv.FormatUint(uint64(id&^uint32(instance)|(id+by)&instance), 10)
 }
 
-// newEnvWithoutNumbers makes an env whose clients wait for a number of the sequence s: the
-// second server has the sequences, and was taken away.
+// newEnvWithoutNumbers makes an env whose clients wait for a number of the sequence s: its
+// sequences are on the second server, which is away.
 func newEnvWithoutNumbers(t *testing.T) *env {
 	t.Helper()
 	servers := twoServers(t)
@@ -275,7 +275,7 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		answer := make(chan []byte, 1)
 		go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
 		eventually(t, "KILL QUERY ends the wait", func() bool {
-			// the first may come before the statement
+			// The first KILL may come before the statement.
 			if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 				t.Fatalf("KILL QUERY: %v", serverError(t, got))
 			}
@@ -284,7 +284,7 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		if err := serverError(t, <-answer); err.Code != 1317 {
 			t.Errorf("KILL QUERY: got %v, want 1317", err)
 		}
-		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // it is idle now
+		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // its statement has ended
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}
 		w.ping("KILL QUERY of an idle session")
@@ -321,7 +321,7 @@ func TestKillEndsIdleSessionsAndLogins(t *testing.T) {
 	}
 	e.awaitConnections(e.Servers[0], 0)
 	e.awaitConnections(e.Servers[1], 0)
-	// A client that has been greeted and says nothing.
+	// A client that has the greeting and sends nothing.
 	nc := dialTCP(t, e.Addr())
 	greeting := make([]byte, 4096)
 	n, err := nc.Read(greeting)
@@ -380,7 +380,7 @@ func TestKillOnAnotherShardIsSaidThereWithThatShardsAccount(t *testing.T) {
 		t.Errorf("KILL QUERY in a transaction: got %x, want OK with the status of one", got)
 	}
 	w.receive(protocol.ShapeResult, nil)
-	// A server answers before it takes the statement off its list.
+	// A server answers before it removes the statement from its list.
 	eventually(t, "no statement runs", func() bool { return running() == 0 })
 }
 
@@ -399,7 +399,7 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		// --force: the client goes on with its script.
+		// --force makes the client go on with its script.
 		args := append([]string{"--no-defaults", "--batch", "--force", "-h", host, "-P", port, "-u", e.User, "--password=" + e.Password}, plain...)
 		cmd := osexec.CommandContext(ctx, client, args...)
 		cmd.Stdin = strings.NewReader(statement + ";\nSELECT 'it goes on';\n")
@@ -511,7 +511,7 @@ func TestAKillOfSomebodyElsesSessionIsAudited(t *testing.T) {
 	}
 	audited(other, "KILL "+id, "failed", watcher, "1095")
 
-	// What everybody may is no admin's doing.
+	// A statement that every user may run is not audited as an admin's.
 	own := e.Wire(t, e.Addr(), asWire(stranger))
 	own.query("KILL " + id)
 	kept.ended()

@@ -58,7 +58,7 @@ func TestAKillAmongSeveralStatementsIsCarriedOutInItsTurn(t *testing.T) {
 		}
 	}
 
-	// Whatever the killed has to do with servers, and whatever becomes of the text.
+	// Killed sessions with and without servers, for every outcome of the text.
 	for _, victim := range []*wire{
 		e.Wire(t, e.Addr(), wireLogin{}),
 		e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]}),
@@ -71,7 +71,8 @@ func TestAKillAmongSeveralStatementsIsCarriedOutInItsTurn(t *testing.T) {
 		ended(text, victim)
 	}
 
-	// Nothing happens where a statement in front fails, or its answers cannot be counted.
+	// No session is killed where a statement before the KILL fails, or where its answers cannot be
+	// counted.
 	victim := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	for text, code := range map[string]uint16{
 		"SELECT nothing; KILL " + victim.id():                        1054,
@@ -91,7 +92,7 @@ func TestAKillAmongSeveralStatementsIsCarriedOutInItsTurn(t *testing.T) {
 		}
 		victim.ping(text)
 	}
-	// Oneself.
+	// The session kills itself.
 	own := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	own.send(packet(command(protocol.ComQuery, "SELECT 1; KILL "+own.id()+"; SELECT 2")))
 	own.ended()

@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// lastPrepared is MariaDB's id of the last statement prepared, "-1": clients send an
-// execution behind the PREPARE without waiting for the statement's own id.
+// lastPrepared is MariaDB's id "-1" of the last prepared statement: clients send an execution right
+// after the PREPARE, without waiting for the statement's id.
 const lastPrepared = "\xff\xff\xff\xff"
 
 // sent is a command of a pipeline.
@@ -24,13 +24,12 @@ type sent struct {
 
 func prepares(sql string) sent { return sent{protocol.ComStmtPrepare, sql} }
 
-// executes is an execution of the last statement prepared.
+// executes is an execution of the last prepared statement.
 func executes(rest string) sent {
 	return sent{protocol.ComStmtExecute, lastPrepared + "\x00\x01\x00\x00\x00" + rest}
 }
 
-// inOneWrite sends commands in one write and returns their answers, without the ids of
-// statements.
+// inOneWrite sends commands in one write and returns their answers, without the ids of statements.
 func (w *wire) inOneWrite(commands ...sent) (answers [][]byte) {
 	w.t.Helper()
 	steps := make([]piped, len(commands))
@@ -109,7 +108,7 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 		} {
 			p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
 			if !e.Servers[0].IsMariaDB() {
-				// MySQL knows no such statement, and heaps its errors about that
+				// MySQL has no statement of this id, and collects errors about it.
 				c.commands = slices.DeleteFunc(c.commands, func(s sent) bool { return s == ping || s.arg == "SHOW WARNINGS" })
 			}
 			p.inOneWrite(name+": "+c.name, c.commands...)
@@ -134,7 +133,7 @@ func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	}
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, a LONGTEXT)")
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	number := func(answer []byte) uint64 { // of an execution's only row
+	number := func(answer []byte) uint64 { // number of an execution's only row
 		t.Helper()
 		packets := split(answer)
 		if packets[0][0] == 0xff {
@@ -143,7 +142,7 @@ func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 		return binary.LittleEndian.Uint64(packets[2][2:])
 	}
 
-	// Answered by the proxy.
+	// Answers of the proxy.
 	answers := w.inOneWrite(prepares("SELECT NEXTVAL('s')"), executes(""), executes(""), sent{protocol.ComStmtReset, lastPrepared}, executes(""))
 	for i, want := range map[int]uint64{1: 100, 2: 101, 4: 102} {
 		if got := number(answers[i]); got != want {
@@ -158,7 +157,7 @@ func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	if err := serverError(t, answers[3+1]); err.Code != 1243 {
 		t.Errorf("after the close: got %v, want 1243", err)
 	}
-	// With a parameter of the proxy's, in all the ways.
+	// With a number as a parameter of the proxy's, in all forms.
 	answers = w.inOneWrite(
 		prepares("INSERT INTO t VALUES (NEXTVAL('s'), ?)"),
 		executes(binding("\x00", typeString, "\x03one")),
@@ -176,7 +175,7 @@ func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	if got, want := strings.Join(w.rows("SELECT GROUP_CONCAT(id, LEFT(a, 5) ORDER BY id), LAST_INSERT_ID() FROM t"), " "), "104one,105two,106three,10744444 107"; got != want {
 		t.Errorf("rows and last number: got %s, want %s", got, want)
 	}
-	// Refused by the proxy: there is no last statement.
+	// A PREPARE that the proxy refuses leaves no last statement.
 	answers = w.inOneWrite(prepares("SELECT 6"), prepares("SELECT NEXTVAL('nothing')"), executes(""), prepares("UPDATE IGNORE t SET id = NEXTVAL('s')"), executes(""))
 	for i, want := range map[int]uint16{1: 4091, 2: 1243, 3: 1235, 4: 1243} {
 		if err := serverError(t, answers[i]); err.Code != want {
@@ -196,7 +195,7 @@ func TestLongDataOfARefusedExecutionIsGone(t *testing.T) {
 	data := func(s string) sent { return sent{protocol.ComStmtLongData, id + "\x00\x00" + s} }
 	execute := sent{protocol.ComStmtExecute, id + "\x00\x01\x00\x00\x00" + binding("\x00", typeBlob, "")}
 	for _, padding := range []string{"", strings.Repeat("x", 100_000)} {
-		// also where it is not held whole
+		// Also where the proxy does not keep the execution whole.
 		refused := execute
 		refused.arg += padding
 		answers := w.inOneWrite(data("refused"), refused)

@@ -52,7 +52,7 @@ func TestThePageOfInsertIDsIsMadeOfTheCases(t *testing.T) {
 	}
 }
 
-// shown is what stands on the page for a mark of keyStep.text.
+// shown is how the page writes a mark of keyStep.text.
 func shown(mark string) string {
 	switch m := mark[1 : len(mark)-1]; {
 	case m == "last":
@@ -66,7 +66,7 @@ func shown(mark string) string {
 	}
 }
 
-// leaves is what a statement leaves, of keyStep.want and its like, as the page has it.
+// leaves is how the page writes what a statement leaves, such as keyStep.want.
 func leaves(want string) string {
 	if want == "" {
 		return ""

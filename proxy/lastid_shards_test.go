@@ -67,12 +67,12 @@ func TestLastInsertIDCrossesShardsBothWays(t *testing.T) {
 	if got := w.rows("SELECT CONCAT(ref, ' ', id = LAST_INSERT_ID()) FROM auto WHERE a = 'y'")[0]; got != n+" 1" {
 		t.Errorf("a child with a generated key: got %s, want %s 1", got, n)
 	}
-	// What the last statement left is the current shard's, also with the id from elsewhere.
+	// The results of the last statement are the current shard's, also with an insert id of another.
 	to(0)
 	w.query("SELECT LAST_INSERT_ID(77)")
 	to(1)
 	w.send(packet(command(protocol.ComQuery, "SELECT id FROM photos WHERE id < 3")))
-	w.receive(protocol.ShapeResult, nil) // without a ping behind it, which resets the row count
+	w.receive(protocol.ShapeResult, nil) // without a ping behind it, which would reset the row count
 	if got := fmt.Sprint(w.rows("SELECT LAST_INSERT_ID(), FOUND_ROWS(), ROW_COUNT()")); got != "[77 2 -1]" {
 		t.Errorf("id and row counts after a change of shards: got %s, want [77 2 -1]", got)
 	}
@@ -130,7 +130,7 @@ func TestResetAndChangeUserMakeLastInsertIDZero(t *testing.T) {
 			o.fresh(t)
 		})
 	}
-	// The driver resets nothing; a new login of the same connection does.
+	// The driver does not reset LAST_INSERT_ID(); a new login on the same connection does.
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
 	w.query("SELECT NEXTVAL('photos')")
 	change := append([]byte{byte(protocol.ComChangeUser)}, o.User...)
@@ -203,7 +203,7 @@ func TestKeysAreGivenWithEveryShardDown(t *testing.T) {
 	if e, ok := err.(*mysql.MySQLError); !ok || !bytes.Contains([]byte(e.Message), []byte("s1")) {
 		t.Errorf("an INSERT: got %v, want an error that names the shard", err)
 	}
-	// And with the sequence server down, too, what is in memory.
+	// With the sequence server down, numbers in memory are still given.
 	if err := keys.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestWhatAPreparedStatementOfAnotherShardLeftIsItsOwn(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	// The shard that is current has none.
+	// The current shard has no warnings.
 	if got := fmt.Sprint(warnings); got != "[1365]" {
 		t.Errorf("SHOW WARNINGS: got %s, want the one of the other shard, [1365]", got)
 	}

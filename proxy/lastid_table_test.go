@@ -17,47 +17,45 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What an INSERT leaves behind shows on two surfaces, which differ: the insert id of the
-// OK packet, which drivers give as their own "last insert id", and the function
-// LAST_INSERT_ID(), which SQL reads. keyRows are the cases of the C API's documentation
-// and of the servers' source, one by one. Each is run direct with AUTO_INCREMENT, where
-// the numbers here are what is expected, and then
+// An INSERT leaves two values that differ: the insert id of the OK packet, which drivers return as
+// their "last insert id", and the function LAST_INSERT_ID(), which SQL reads. keyRows are the cases
+// of the C API's documentation and of the servers' source. Each runs direct with AUTO_INCREMENT,
+// where the numbers here are expected, and then
 //
 //   - through the proxy as it is,
 //   - through the proxy with NEXTVAL('photos') where the key was generated; the oracle is
 //     the direct run with LAST_INSERT_ID(n), whose figures are given where they are not
 //     those of AUTO_INCREMENT,
 //   - through the proxy with the column bound to a sequence, whose numbers are then those
-//     of AUTO_INCREMENT; what cannot be as with AUTO_INCREMENT has its figures here.
+//     of AUTO_INCREMENT; cases that differ from AUTO_INCREMENT have their figures here.
 //
-// as text and prepared. After each statement every byte is compared that a client sees,
-// and then ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id and @@identity.
+// each as text and prepared. After each statement the test compares every byte that a client
+// sees, and then ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id and @@identity.
 //
-// In a text stand for the key that is made: {id,} and {k,} for the column and its value,
-// which are left out for AUTO_INCREMENT, {id=} for both in SET, {NULL}, {0} and {DEFAULT}
-// for values that make the server generate one. {+n} and {-n} are explicit numbers, counted
-// from the first number that is made in the row; {last} is LAST_INSERT_ID(), before which
-// stands 42.
+// Marks in a text stand for the generated key: {id,} and {k,} for the column and its value,
+// which AUTO_INCREMENT leaves out, {id=} for both in SET, {NULL}, {0} and {DEFAULT} for
+// values that make the server generate one. {+n} and {-n} are explicit numbers, counted
+// from the first generated number of the row; {last} is LAST_INSERT_ID(), which is 42 before.
 type keyRow struct {
 	name  string
 	steps []keyStep
 }
 
-// keyStep is a statement and what it must leave behind: "id function", the insert id of
-// the OK packet and LAST_INSERT_ID(). A number is written as in the text, "=" is the
-// function unchanged; in the place of the insert id may stand "rows" or an error's number.
+// keyStep is a statement and what it must leave: "id function", the insert id of the OK packet and
+// LAST_INSERT_ID(). Numbers are written as in the text. "=" means that the function does not
+// change, and "rows" or an error's number may stand for the insert id.
 type keyStep struct {
 	text, want string
-	given      string // with numbers that were given, if not the same: "#" is the first of them
-	// with keys that were filled in, if not as with AUTO_INCREMENT; there may be an " or "
+	given      string // with NEXTVAL, where it differs: "#" is the first of the numbers
+	// With keys that are filled in, where they differ from AUTO_INCREMENT. It may have an " or ".
 	filled string
-	bare   string // with such in a column without AUTO_INCREMENT, if that makes a difference
+	bare   string // with such keys in a column without AUTO_INCREMENT, where that differs
 }
 
-// none says in the place of given or filled that a statement is not for that.
+// none, as given or filled, excludes a statement.
 const none = "none"
 
-// keyTables are t, whose rows first and second are explicit, and the tables beside it.
+// keyTables are t, whose rows first and second have explicit keys, and further tables.
 func keyTables(autoIncrement string) []string {
 	return []string{
 		"CREATE TABLE t (id BIGINT UNSIGNED NOT NULL " + autoIncrement + " PRIMARY KEY, a VARCHAR(20) NOT NULL, ref BIGINT UNSIGNED, UNIQUE (a))",
@@ -138,7 +136,7 @@ var keyRows = []keyRow{
 	}},
 	{"ON DUPLICATE KEY UPDATE, a row is changed", []keyStep{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "-100 =", given: "+0 +0", bare: "# #"},
-		// it is equal
+		// The row is equal.
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "0 =", given: "+1 +1", bare: "# #"},
 	}},
 	{"ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", []keyStep{
@@ -168,8 +166,9 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'", want: "1064 ="},
 	}},
 	{"INSERT ... SELECT", []keyStep{
-		// filled in it is counted off, see TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould:
-		// its first number is that of a new block
+		// Filled in, the numbers are counted off
+		// (TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould): the first one is that of a new
+		// block.
 		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none, filled: none},
 		{text: "INSERT INTO t (id, a) SELECT id + 1000, CONCAT('n', a) FROM t WHERE a IN ('first', 'second') ORDER BY id", want: "+901 =", given: none, bare: "0 ="},
 		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none},
@@ -214,9 +213,9 @@ var keyRows = []keyRow{
 	}},
 	{"stored code", []keyStep{
 		{text: "SELECT LAST_INSERT_ID(42)", want: "rows 42"},
-		{text: "INSERT INTO loud VALUES (1)", want: "0 ="},    // the trigger's is put back
-		{text: "SELECT made_too(9) > 0 AS f", want: "rows ="}, // so is a function's
-		{text: "CALL made('x')", want: "0 3"},                 // but not a procedure's
+		{text: "INSERT INTO loud VALUES (1)", want: "0 ="},    // the trigger's value is undone
+		{text: "SELECT made_too(9) > 0 AS f", want: "rows ="}, // a function's is undone, too
+		{text: "CALL made('x')", want: "0 3"},                 // but a procedure's is not
 		{text: "INSERT INTO t ({id,}a, ref) VALUES ({k,}'x', made_too(5))", want: "+0 +0"},
 	}},
 	{"LAST_INSERT_ID(expr) in a statement that changes nothing", []keyStep{
@@ -255,27 +254,27 @@ var keyRows = []keyRow{
 	}},
 }
 
-// Steps that are no statement.
+// Steps without a statement.
 const (
 	resetConnection = "COM_RESET_CONNECTION"
 	changeOfUser    = "COM_CHANGE_USER"
 	newConnection   = "a new connection"
 )
 
-// askKeys asks for what is not in an OK packet.
+// askKeys asks for the values that an OK packet does not have.
 const askKeys = "SELECT ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id, @@identity"
 
 // keyForm is one way to write the rows of the table.
 type keyForm struct {
 	given bool // a number is given where AUTO_INCREMENT would make one
-	told  bool // what is expected is known for it, beside the direct run
-	// filled: the column is bound to a sequence, the oracle is AUTO_INCREMENT.
+	told  bool // the table of cases says what is expected, as well as the direct run
+	// filled: the column is bound to a sequence, and the oracle is AUTO_INCREMENT.
 	filled bool
 	bare   bool // the column through the proxy has no AUTO_INCREMENT
 }
 
-// texts writes a step as it is sent through the proxy and direct. first is the first number
-// of the row, next the one that is given next.
+// texts returns a step as it is sent through the proxy and direct. first is the first number of the
+// row, next the next number of the sequence.
 func (f keyForm) texts(step string, first, next uint64) (proxied, direct string) {
 	if !f.given {
 		text := keyText(step, first, "LAST_INSERT_ID()", nil)
@@ -293,7 +292,7 @@ func (f keyForm) texts(step string, first, next uint64) (proxied, direct string)
 	return keyText(step, first, "LAST_INSERT_ID()", call), keyText(step, first, "42", number)
 }
 
-// expected is what a step must leave behind, in words; "" if that is not told.
+// expected is what a step must leave, as in keyStep; "" if the case does not say.
 func (f keyForm) expected(s keyStep) string {
 	switch {
 	case f.given && !f.told:
@@ -306,7 +305,7 @@ func (f keyForm) expected(s keyStep) string {
 	return s.want
 }
 
-// apart is what a step must leave behind where keys that are filled in cannot be as with
+// apart is what a step must leave where keys that are filled in differ from those of
 // AUTO_INCREMENT.
 func (f keyForm) apart(s keyStep) string {
 	switch {
@@ -320,7 +319,7 @@ func (f keyForm) apart(s keyStep) string {
 
 var keyMark = regexp.MustCompile(`\{[^}]*\}`)
 
-// keyText replaces marks; number writes a number that is made, nil if the server makes it.
+// keyText replaces marks; number writes a generated number, and is nil if the server generates it.
 func keyText(step string, first uint64, last string, number func() string) string {
 	return keyMark.ReplaceAllStringFunc(step, func(m string) string {
 		switch m = m[1 : len(m)-1]; {
@@ -353,14 +352,14 @@ type keyPair struct {
 	schemas  [2]string // through the proxy, direct
 	caps     protocol.Capability
 	prepared bool
-	ask      [2]uint32 // the statements prepared of askKeys
+	ask      [2]uint32 // ids of the prepared askKeys
 	n        uint64    // of the row
 }
 
 func (o *oracle) keyPair(t *testing.T, prepared bool, autoIncrement [2]string) *keyPair {
 	t.Helper()
 	p := &keyPair{o: o, schemas: [2]string{o.Schemas[0], o.Servers[0].Schema(t)}, caps: allFraming, prepared: prepared}
-	if prepared { // and as many drivers ask for it, with rows counted that are equal already
+	if prepared { // many drivers log in so, and then count rows that were equal already
 		p.caps = endings["with EOF"] | protocol.FoundRows
 	}
 	for i, schema := range p.schemas {
@@ -386,7 +385,7 @@ func (p *keyPair) prepareAsk() {
 	}
 }
 
-// both runs statements on both, unseen.
+// both runs statements on both connections, and ignores the answers.
 func (p *keyPair) both(statements ...string) {
 	p.t.Helper()
 	for _, w := range []*wire{p.Proxy, p.Direct} {
@@ -400,11 +399,11 @@ func (p *keyPair) both(statements ...string) {
 
 var preparedValue = regexp.MustCompile(`'[a-z]\w*'`)
 
-// send runs a text, prepared with its words as parameters if that is the form, and
-// returns all that came back, but for the statement's id.
+// send runs a text, in the prepared form with its words as parameters, and returns the answer
+// without the statement's id.
 func (p *keyPair) send(w *wire, text string) (answer []byte) {
 	p.t.Helper()
-	// No ping in between: a status that it would reset would not be seen.
+	// No ping in between, because it would reset the status.
 	if !p.prepared {
 		w.send(packet(command(protocol.ComQuery, text)))
 		return w.receive(protocol.ShapeResult, nil)
@@ -431,7 +430,7 @@ func (p *keyPair) send(w *wire, text string) (answer []byte) {
 	return answer
 }
 
-// run runs a step on both and returns the last packet of each and what was asked then.
+// run runs a step on both, and returns the last packet of each with the answers to askKeys.
 func (p *keyPair) run(proxied, direct string) (got, want []byte) {
 	p.t.Helper()
 	switch proxied {
@@ -442,7 +441,7 @@ func (p *keyPair) run(proxied, direct string) (got, want []byte) {
 		return p.run(resetConnection, "")
 	case changeOfUser:
 		for i, w := range []*wire{p.Proxy, p.Direct} {
-			// What is said on the way is the login's affair.
+			// Notices of the login differ, and other tests compare them.
 			if ok := w.change(p.o.User, p.o.Password, p.schemas[i], ""); ok[protocol.HeaderSize] != 0 {
 				p.t.Fatalf("%s: %v", changeOfUser, serverError(p.t, ok))
 			}
@@ -455,7 +454,7 @@ func (p *keyPair) run(proxied, direct string) (got, want []byte) {
 	default:
 		got, want = p.send(p.Proxy, proxied), p.send(p.Direct, direct)
 	}
-	return got, bytes.ReplaceAll(want, []byte(p.schemas[1]), []byte(p.schemas[0])) // of one length
+	return got, bytes.ReplaceAll(want, []byte(p.schemas[1]), []byte(p.schemas[0])) // both schemas' names have the same length
 }
 
 // asked returns the answers to askKeys.
@@ -480,7 +479,7 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		form   keyForm
-		tables [2]string // AUTO_INCREMENT or not, of the table through the proxy and direct
+		tables [2]string // with AUTO_INCREMENT or without, for the table through the proxy and the direct one
 	}{
 		{"AUTO_INCREMENT", keyForm{}, [2]string{auto, auto}},
 		{"NEXTVAL and AUTO_INCREMENT", keyForm{given: true, told: true}, [2]string{auto, auto}},
@@ -492,14 +491,14 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 			t.Run(c.name+", "+how, func(t *testing.T) {
 				o := o
 				if c.form.filled {
-					// Its own sequence: explicit keys of one run are left out in the next.
+					// A sequence of its own: explicit keys of one run are passed over in the next.
 					o = newOracle(t, setup{Servers: server, Proxy: func(p *proxy.Options) {
 						p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
 					}})
 				}
 				p := o.keyPair(t, how == "prepared", c.tables)
 				if c.form.filled {
-					// explicit keys are below what the proxy reserved
+					// The explicit keys are below what the proxy reserved.
 					p.Proxy.query("SELECT NEXTVAL('photos')")
 				}
 				for _, row := range keyRows {
@@ -512,8 +511,8 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 	}
 }
 
-// A key that an upsert is given becomes LAST_INSERT_ID() only if its row was put in, which
-// the proxy brings to the server when somebody asks: with that, nothing else may change.
+// The key of an upsert becomes LAST_INSERT_ID() only if its row was inserted. The proxy brings it
+// to the server when a statement asks, and nothing else may change by that.
 func TestWhatAnUpsertWithAFilledKeyLeavesBehind(t *testing.T) {
 	o := newOracle(t, setup{Proxy: func(p *proxy.Options) {
 		p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
@@ -565,7 +564,7 @@ func TestWhatAnUpsertWithAFilledKeyLeavesBehind(t *testing.T) {
 	}
 }
 
-// runRow runs a row and compares.
+// runRow runs a row of cases and compares.
 func (p *keyPair) runRow(form keyForm, row keyRow) {
 	p.t.Helper()
 	p.n++
@@ -604,7 +603,7 @@ func (p *keyPair) runRow(form keyForm, row keyRow) {
 		var gotAsked []byte
 		gotAsked, asked = p.asked()
 		if same = same && form.apart(s) == ""; !same {
-			// From here on they are not alike in this row.
+			// From here on the two sides differ in this row.
 			asked, want = gotAsked, got
 		}
 		compare(p.t, what, got, want)
@@ -622,7 +621,7 @@ func (p *keyPair) runRow(form keyForm, row keyRow) {
 	}
 }
 
-// absolute writes what is expected with the numbers themselves.
+// absolute replaces the marks of what is expected by the numbers.
 func absolute(expected string, first, next uint64, before string) string {
 	words := strings.Fields(expected)
 	for i, w := range words {
@@ -657,12 +656,12 @@ func insertIDOf(answer []byte) string {
 	return strconv.FormatUint(id, 10)
 }
 
-// functionIn is LAST_INSERT_ID() in an answer to askKeys.
+// functionIn returns LAST_INSERT_ID() of an answer to askKeys.
 func (p *keyPair) functionIn(answer []byte) string {
 	if !p.prepared {
 		return p.Direct.decode(answer)[0][1]
 	}
 	packets := split(answer)
 	row := packets[len(packets)-2]
-	return strconv.FormatUint(binary.LittleEndian.Uint64(row[2+8:]), 10) // behind ROW_COUNT()
+	return strconv.FormatUint(binary.LittleEndian.Uint64(row[2+8:]), 10) // after ROW_COUNT()
 }

@@ -73,7 +73,7 @@ func TestLastInsertIDIsRightWhicheverNumberCameLast(t *testing.T) {
 				"INSERT INTO auto (a) VALUES ('l1'), ('l2')", "SET auto_increment_increment = 1, auto_increment_offset = 1",
 				"BEGIN", "INSERT INTO auto (a) VALUES ('m1')", "ROLLBACK", "ALTER TABLE auto ADD z INT", "TRUNCATE TABLE keyless",
 			} {
-				// Alone, behind a number given by the proxy, and behind one inside an INSERT.
+				// Alone, after a number given by the proxy, and after one inside an INSERT.
 				steps = append(steps, insert, left)
 				again := strings.NewReplacer("1'", "1x'", "2'", "2x'", "3'", "3x'", "CONCAT('", "CONCAT('x", "TABLE other", "TABLE another", " z INT", " y INT",
 					"(200,", "(2000,", "(201,", "(2001,", "(300,", "(3000,", "(400,", "(4000,", "= 8000", "= 9000", "5000", "6000").Replace(insert)
@@ -105,7 +105,7 @@ func TestLastInsertIDIsRightWhicheverNumberCameLast(t *testing.T) {
 func TestWhatAStatementLeavesBehindIsThereAfterAnAnswerOfTheProxy(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	const given = "SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a"
-	// What asks, each alone and all in one.
+	// Statements that read these values, each alone and all in one.
 	asks := []string{
 		"SELECT ROW_COUNT()", "SELECT FOUND_ROWS()", "SHOW WARNINGS", "SHOW ERRORS", "SELECT @@warning_count, @@error_count",
 		"SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS(), @@warning_count",
@@ -170,7 +170,7 @@ func TestWhatAStatementLeavesBehindIsThereForPreparedStatements(t *testing.T) {
 			given = func(uint64) string { return "SELECT NEXTVAL('photos')" }
 		}
 		defer c.Close()
-		// The driver prepares what has arguments, executes and closes it.
+		// The driver prepares a text with arguments, executes it and closes it.
 		const ask = "SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS(), @@warning_count, ?"
 		exec(t, c, "UPDATE photos SET n = 4", given(0))
 		answers = append(answers, driverAnswer(c, true, ask, 1))
@@ -211,7 +211,7 @@ func TestAStatementThatCannotKeepWhatItReadsIsRefused(t *testing.T) {
 	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken, want 0", after-before)
 	}
-	// Where the value is known here, it is kept.
+	// A value that the proxy knows is kept.
 	n := value(t, c, "SELECT NEXTVAL('photos')")
 	exec(t, c, mixed)
 	if got := value(t, c, "SELECT CONCAT(parent, ' ', n) FROM photos WHERE id = LAST_INSERT_ID()"); got != n+" -1" {

@@ -1,4 +1,4 @@
 package proxy
 
-// CountedShards is of how many shards a session counts apart what it does there.
+// CountedShards returns for how many shards a session keeps counts of its own.
 func (s *Server) CountedShards(id uint32) int { return s.byConnectionID(id).CountedShards() }

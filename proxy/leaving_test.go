@@ -8,7 +8,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// nodes are the nodes that are told of, "shard address", with what is special of them.
+// nodes lists the nodes that SHOW shows, "shard address", with what is special about them.
 func (e *env) nodes() (all []string) {
 	for _, n := range e.Shards.Stats() {
 		text := fmt.Sprintf("%s %s", n.Shard, n.Node)
@@ -38,9 +38,9 @@ func TestANodeThatWasTakenAwayIsToldOfUntilItsLastSessionHasGone(t *testing.T) {
 	pinned.query("CREATE TEMPORARY TABLE tmp (a INT)")
 	move()
 	e.awaitNodes(t, now+" primary", old+" leaving, 2 open")
-	other.query("DO 0") // and so it moves
+	other.query("DO 0") // so the session moves
 	e.awaitNodes(t, now+" primary", old+" leaving, 1 open")
-	// What comes back is what it was: it is paused with those that never left.
+	// A node that comes back is as before: it is paused together with those that never left.
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[0].Nodes = []string{e.Servers[0].Addr()} })
 	e.awaitNodes(t, old+" primary", now+" leaving, 1 open")
 	if got := pinned.rows("SELECT COUNT(*) FROM tmp")[0]; got != "0" {
@@ -52,8 +52,8 @@ func TestANodeThatWasTakenAwayIsToldOfUntilItsLastSessionHasGone(t *testing.T) {
 	e.awaitNodes(t, now+" primary")
 }
 
-// A node stays when others come beside it or go: who is still there by the shard of before is told
-// of with it.
+// A node stays when others join its shard or leave it: the list has it once, with the sessions that
+// are still there by the old shard.
 func TestANodeThatStaysIsToldOfOnce(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	a, b := e.Servers[0].Addr(), e.Servers[1].Addr()
@@ -76,8 +76,8 @@ func TestANodeThatStaysIsToldOfOnce(t *testing.T) {
 	e.awaitNodes(t, "s0 "+b+" primary")
 }
 
-// Sessions that stayed with a shard which a reload took away are paused with the one of that
-// name that another reload brings, whatever its nodes.
+// Sessions may stay with a shard that a reload took away. A pause of a new shard of that name
+// pauses them, too, whatever its nodes.
 func TestAShardThatComesBackIsPausedWithTheSessionsThatStayed(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for _, node := range []int{1, 0} {
@@ -98,7 +98,7 @@ func TestAShardThatComesBackIsPausedWithTheSessionsThatStayed(t *testing.T) {
 	}
 }
 
-// However many shards come and go in a session's life, it remembers those that there are.
+// A session remembers only the shards that exist, however many come and go.
 func TestASessionForgetsTheShardsThatAreGone(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})

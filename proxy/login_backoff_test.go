@@ -15,7 +15,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// loginFrom logs in from an address of this machine, and says how long that took.
+// loginFrom logs in from an address of this machine, and returns how long that took.
 func (e *env) loginFrom(t testing.TB, ip string, change func(*mysql.Config)) (time.Duration, error) {
 	t.Helper()
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
@@ -26,7 +26,7 @@ func (e *env) loginFrom(t testing.TB, ip string, change func(*mysql.Config)) (ti
 	return time.Since(start), err
 }
 
-// awaitRefused waits until the log tells of n logins that were refused.
+// awaitRefused waits until the log has n refused logins.
 func (e *env) awaitRefused(t testing.TB, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the log tells of %d logins that were refused", n), func() bool {
@@ -34,8 +34,8 @@ func (e *env) awaitRefused(t testing.TB, n int) {
 	})
 }
 
-// slowDown fails so many logins from an address that the next one waits for the longest time.
-// One failure must be enough for a wait.
+// slowDown fails so many logins from an address that the next one waits for the longest time. A
+// single failure must already cause a wait.
 func (e *env) slowDown(t testing.TB, ip string) {
 	t.Helper()
 	fail := func() {
@@ -46,7 +46,7 @@ func (e *env) slowDown(t testing.TB, ip string) {
 	e.awaitRefused(t, 1)
 	const further = 10
 	var all sync.WaitGroup
-	for range further { // side by side they wait for the shortest time
+	for range further { // at the same time they wait for the shortest time
 		all.Go(fail)
 	}
 	all.Wait()
@@ -66,14 +66,14 @@ func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 		took, err := e.loginFrom(t, guesser, wrongPassword)
 		checkError(t, "wrong password", err, 1045, "'"+guesser+"'")
 		refused++
-		e.awaitRefused(t, refused) // it counts a moment after the answer
+		e.awaitRefused(t, refused) // the proxy counts a moment after the answer
 		return took
 	}
 	delayed := func() int { return e.Logs.FilterMessage("logins delayed").Len() }
 	for range 3 {
 		fail()
 	}
-	// Checks that come and go are no failures.
+	// Health checks without a login are no failures.
 	for range 20 {
 		nc, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(other)}}).Dial("tcp", e.Addr())
 		if err != nil {
@@ -90,7 +90,8 @@ func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 			t.Errorf("failure %d: got its answer after %s, want %s or more", 3+i+1, waited[i], least)
 		}
 	}
-	// The right password waits as well, or the wait would tell which it is; and ends it.
+	// The right password waits as well, because the wait would tell which one is right; it ends the
+	// waits.
 	if took, err := e.loginFrom(t, guesser, nil); err != nil || took < 400*time.Millisecond {
 		t.Errorf("right password: got error %v after %s, want none, after 400ms", err, took)
 	}
@@ -107,7 +108,7 @@ func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 
 func TestTooManyDelayedLoginsOfAnAddressAreRefused(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
-		o.FailedLogins, o.FailedLoginDelay = 1, 5*time.Second // in which all of them come
+		o.FailedLogins, o.FailedLoginDelay = 1, 5*time.Second // all logins come within this time
 	}})
 	const guesser = "127.0.0.2"
 	e.slowDown(t, guesser)

@@ -22,13 +22,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// fromThisMachine is where the tests' balancers are.
+// fromThisMachine trusts balancers of this machine.
 func fromThisMachine(o *proxy.Options) {
 	o.ProxyProtocolFrom = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 }
 
-// haproxy starts one with frontends of its own on 127.0.0.1 and a Unix socket, each
-// with a backend line for to. It returns where it listens.
+// haproxy starts HAProxy with frontends on 127.0.0.1 and on a Unix socket, each with a backend line
+// for to. It returns their addresses.
 func haproxy(t *testing.T, to, send string) (addr, socket string) {
 	t.Helper()
 	binary, err := osexec.LookPath("haproxy")
@@ -94,7 +94,7 @@ func TestThroughHAProxyTheClientHasItsOwnAddress(t *testing.T) {
 	for _, send := range []string{"send-proxy", "send-proxy-v2", "send-proxy-v2-ssl-cn"} {
 		t.Run(send, func(t *testing.T) {
 			addr, socket := haproxy(t, e.Addr(), send)
-			// Many clients in one machine: the driver's address is chosen here.
+			// Many clients on one machine: the test chooses the driver's address.
 			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
 			wrong := func(network, addr, host string) {
 				t.Helper()
@@ -145,9 +145,8 @@ func ping(t testing.TB, config *mysql.Config) error {
 	return nc.Close()
 }
 
-// withHeader logs in with a wrong password behind a PROXY header, both in one write, and
-// returns the refusal. A server that closes with bytes unread may take its answer
-// back by that: it is asked again.
+// withHeader logs in with a wrong password behind a PROXY header, both in one write, and returns
+// the refusal. A server that closes with bytes unread may lose its answer: withHeader tries again.
 func withHeader(t *testing.T, addr, header, user string) error {
 	t.Helper()
 	for range 50 {
@@ -187,7 +186,7 @@ func withHeader(t *testing.T, addr, header, user string) error {
 	return nil
 }
 
-// MariaDB takes the header, too, so that what a client is told can be compared.
+// MariaDB accepts the header, too, so that the errors can be compared.
 func TestARefusalNamesTheAddressInTheHeaderAsByTheServer(t *testing.T) {
 	var version string
 	if err := mysqltest.Shared(t).DB(t, "").QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {

@@ -22,12 +22,12 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// byServer lets the proxy know no user: all are checked by the server.
+// byServer leaves all users to the server's check.
 func byServer(o *proxy.Options) {
 	o.Users, o.RelayLogins = nil, true
 }
 
-// overSocket has shard 0 reached by its Unix socket.
+// overSocket makes the proxy reach shard 0 by its Unix socket.
 func overSocket(s *mysqltest.Server) func(*backend.Options) {
 	return func(o *backend.Options) { o.Shards[0].Nodes = []string{"unix:" + s.Socket()} }
 }
@@ -65,11 +65,11 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 				account(t, shared, "relay_locked@'%'", "IDENTIFIED BY 'p' ACCOUNT LOCK")
 				type login struct {
 					name, user, password, schema string
-					codes                        []uint16 // none: it succeeds
+					codes                        []uint16 // none: the login succeeds
 				}
 				logins := []login{
-					{"right", e.User, e.Password, e.Schemas[0], nil}, // MySQL: the full exchange
-					{"right again", e.User, e.Password, "", nil},     // MySQL: the fast one
+					{"right", e.User, e.Password, e.Schemas[0], nil}, // on MySQL the full exchange
+					{"right again", e.User, e.Password, "", nil},     // on MySQL the fast exchange
 					{"wrong password", e.User, "wrong", "", []uint16{1045}},
 					{"no password", e.User, "", "", []uint16{1045}},
 					{"unknown user", "nobody_here", "x", "", []uint16{1045, 1698}},
@@ -102,8 +102,8 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 						if !errors.As(got, &told) || told.Number != l.codes[0] && told.Number != l.codes[len(l.codes)-1] {
 							t.Fatalf("got %v, want one of %v", got, l.codes)
 						}
-						// Direct the client need not be asked by a switch, but the words are the
-						// same.
+						// A direct server may ask without a switch of the plugin, but its errors
+						// are the same.
 						plain := func(m *mysql.Config) { m.User, m.Passwd = l.user, l.password }
 						want := e.tryLogin(t, e.Servers[0].Addr(), l.schema, plain)
 						text := strings.ReplaceAll(fmt.Sprint(got), "'localhost'", "'127.0.0.1'")
@@ -138,7 +138,7 @@ func TestManyRelayedLoginsAtOnceDoNotMixUp(t *testing.T) {
 	for i := range 48 {
 		name, password := fmt.Sprintf("relay_%d", i%accounts), fmt.Sprintf("pw%d", i%accounts)
 		if i%3 == 0 {
-			password = fmt.Sprintf("pw%d", (i+1)%accounts) // another's
+			password = fmt.Sprintf("pw%d", (i+1)%accounts) // the password of another account
 		}
 		group.Go(func() error {
 			pool := e.open(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, password })
@@ -185,7 +185,7 @@ func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
 		}
 		before := connections()
 		compare(t, "a statement", w.query("SELECT DATABASE(), @@collation_connection, 'ä'"), d.query("SELECT DATABASE(), @@collation_connection, 'ä'"))
-		for _, id := range connections() { // those of earlier clients may have ended meanwhile
+		for _, id := range connections() { // connections of earlier clients may have ended meanwhile
 			if !slices.Contains(before, id) {
 				t.Errorf("the first statement opened connection %s beside the login's: %v", id, before)
 			}
@@ -195,7 +195,7 @@ func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
 	}
 }
 
-// osUser is who this process is, which a server trusts over its Unix socket.
+// osUser is the user of this process, whom a server trusts over its Unix socket.
 func osUser(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
@@ -205,14 +205,14 @@ func osUser(t *testing.T) string {
 	return u.Username
 }
 
-// A server takes the proxy for the client. Over a Unix socket it knows the proxy's
-// user id, and that must never let a client in.
+// A server takes the proxy for the client. Over a Unix socket it knows the proxy's user id, which
+// must never let a client in.
 //
 // Checklist 8.
 func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 	s := mysqltest.Start(t)
 	me := "`" + osUser(t) + "`@localhost"
-	// Another name that the server takes for this process, where it can be told so.
+	// Another name that the server accepts for this process, where it can be configured.
 	if s.IsMariaDB() {
 		s.Exec(t, "CREATE USER other@localhost IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket AS '"+osUser(t)+"'")
 	} else {
@@ -256,7 +256,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 					if a.ok {
 						continue
 					}
-					// So it is with a change of user.
+					// A change of user is refused, too.
 					w := e.Wire(t, e.Addr(), wireLogin{})
 					if err := serverError(t, w.change(osUser(t), a.password, "", plugin)); err.Code != 1045 {
 						t.Errorf("change of user by %q, password %q: got %v, want 1045", plugin, a.password, err)
@@ -266,7 +266,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 			}
 		})
 	}
-	// Over TCP nobody is trusted, and a password is enough.
+	// Over TCP the server trusts no user id, and a password is enough.
 	if s.IsMariaDB() {
 		tcp := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer})
 		account(t, s, "relay_multi@'%'", "IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket")
@@ -276,13 +276,13 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 		if err := as("pw"); err != nil {
 			t.Errorf("over TCP with the password: got %v", err)
 		}
-		checkError(t, "over TCP with a wrong password", as("x"), 1698) // of the second plugin
+		checkError(t, "over TCP with a wrong password", as("x"), 1698) // the error of the second plugin
 	}
 }
 
 func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 	var options []string
-	if mysqltest.Shared(t).IsMariaDB() { // MySQL's default
+	if mysqltest.Shared(t).IsMariaDB() { // the default plugin of MySQL
 		options = append(options, "--disconnect-on-expired-password=ON")
 	}
 	s := mysqltest.Start(t, options...)
@@ -308,7 +308,7 @@ func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(direct) {
 		t.Errorf("an expired password: got %v, want %v as direct", got, direct)
 	}
-	// A client that says so may set a new one.
+	// A client with the flag may set a new password.
 	name, password := "expired", "pw"
 	expired := wireLogin{User: &name, Password: &password, Capabilities: allFraming | protocol.ExpiredPasswords}
 	if !e.Wire(t, s.Addr(), wireLogin{}).hello.Greeting.Capabilities.Has(protocol.ExpiredPasswords) {
@@ -359,11 +359,11 @@ func TestMariaDBsOtherPluginsAreRelayed(t *testing.T) {
 				})
 				for _, name := range names {
 					if name == "caching_sha2_password" && node == "tcp" {
-						// MariaDB 11.8 has no RSA key for it, and takes the password over its
-						// socket only
+						// MariaDB 11.8 has no RSA key for it, and accepts the password only over
+						// its socket
 						continue
 					}
-					s.Exec(t, "FLUSH PRIVILEGES") // forgets caching_sha2_password's fast way
+					s.Exec(t, "FLUSH PRIVILEGES") // MySQL forgets the passwords for the fast exchange
 					for range 2 {
 						if out := ownClient(t, s, e.Addr(), secure, "-u", "by_"+name, "--password=pw", "-N", "-e", "SELECT 6*7"); out != "42\n" {
 							t.Errorf("%s: got %q, want 42", name, out)
@@ -391,11 +391,11 @@ func TestAChangeOfUserIsCheckedByTheServer(t *testing.T) {
 				if secure {
 					l.TLS = clientTLS
 				}
-				w := e.Wire(t, e.Addr(), l) // known to the proxy
+				w := e.Wire(t, e.Addr(), l) // a user whom the proxy knows
 				id := w.rows("SELECT CONNECTION_ID()")
 				w.query("SET @x = 5, autocommit = 0")
 				w.query("CREATE TEMPORARY TABLE tt (a INT)")
-				// MySQL asks for the whole password the first time and not the second.
+				// MySQL asks for the whole password the first time only.
 				for range 2 {
 					if got := w.change("second", "other", "information_schema", plugin); got[4] != 0 || len(got) < 9 {
 						t.Fatalf("change of user: got %x, want OK", got)
@@ -408,7 +408,7 @@ func TestAChangeOfUserIsCheckedByTheServer(t *testing.T) {
 						t.Errorf("connection id: got %s, want %s", got[0], id[0])
 					}
 				}
-				// And back to a user that the proxy knows.
+				// And back to a user whom the proxy knows.
 				if got := w.change(e.User, e.Password, e.Schemas[0], plugin); got[4] != 0 {
 					t.Fatalf("change back: got %x, want OK", got)
 				}
@@ -445,12 +445,12 @@ func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
 	checkError(t, "the server's password", login("the servers"), 1045)
 }
 
-// A server takes quotes off a name and cuts one that is too long. Neither may be a way
-// around the proxy's check of a user that it knows.
+// A server strips quotes of a name and cuts a long one. Neither may bypass the proxy's check of a
+// user whom it knows.
 func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
-	long := strings.Repeat("漢", 32) // 96 bytes: MySQL cuts there
+	long := strings.Repeat("漢", 32) // 96 bytes, where MySQL cuts
 	if mysqltest.Shared(t).IsMariaDB() {
-		long = strings.Repeat("n", 127) + "é" // and here at 128 characters
+		long = strings.Repeat("n", 127) + "é" // 128 characters, where MariaDB cuts
 	}
 	e := newEnv(t, setup{
 		Proxy: func(o *proxy.Options) {
@@ -477,8 +477,8 @@ func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
 	}
 }
 
-// A server converts a name from the client's character set, and MySQL ends it at a
-// character that is broken off.
+// A server converts a name from the client's character set, and MySQL cuts it at an incomplete
+// character.
 func TestAKnownUserIsKnownInEveryCharacterSet(t *testing.T) {
 	e := newEnv(t, setup{
 		Proxy: func(o *proxy.Options) {
@@ -534,8 +534,8 @@ func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 	}
 }
 
-// With auth_socket as its second factor a server is satisfied with the proxy's user id,
-// without a word to the client.
+// Where auth_socket is the second factor, a server accepts the proxy's user id for it, and asks the
+// client nothing.
 func TestOverAUnixSocketTheProxysUserIDIsNoSecondFactor(t *testing.T) {
 	if mysqltest.Shared(t).IsMariaDB() {
 		t.Log("MariaDB has no accounts with several factors")
@@ -573,8 +573,8 @@ func dialPackets(t *testing.T, network, addr string) *protocol.Conn {
 	return c
 }
 
-// logInBySha2 logs in with more flags than protocol.ClientLogin knows, and returns the
-// last packet, with a header.
+// logInBySha2 logs in with more flags than protocol.ClientLogin has, and returns the last packet
+// with its header.
 func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags protocol.Capability) []byte {
 	t.Helper()
 	g, err := protocol.ReadGreeting(c)
@@ -618,8 +618,8 @@ func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags pr
 	return nil
 }
 
-// What a client takes its time for, or fails at, must not count against the server:
-// others could not log in then.
+// A slow client, or one that fails, must not count against the server, because others could not log
+// in then.
 func TestASlowClientIsNotTheServersFault(t *testing.T) {
 	const connectLimit = 1500 * time.Millisecond
 	e := newEnv(t, setup{Proxy: byServer, Backend: func(o *backend.Options) { o.ConnectTimeout = connectLimit }})
@@ -704,7 +704,7 @@ func TestFurtherShardsOfARelayedSession(t *testing.T) {
 		account(t, e.Servers[0], "relay_first@'%'", "IDENTIFIED BY 'pw'")
 		login := func(m *mysql.Config) { m.User, m.Passwd = "relay_first", "pw" }
 		if !e.Servers[0].IsMariaDB() {
-			// the full exchange would go past the proxy, but the fast one does not need it
+			// The full exchange would bypass the proxy, but the fast one does not need it.
 			if err := e.tryLogin(t, e.Addr(), "", login); err != nil {
 				t.Fatal(err)
 			}
@@ -737,7 +737,7 @@ func TestStatementsOfARelayedLoginCanBeEnded(t *testing.T) {
 		byServer(o)
 		o.Admins = []string{"relay_admin"}
 	}, Backend: func(o *backend.Options) {
-		// as the account of the sequence server
+		// The probe has the account of the sequence server.
 		o.Shards[0].Probe, o.Probe = o.Probe, backend.Credentials{}
 	}})
 	s := e.Servers[0]
@@ -769,7 +769,7 @@ func TestStatementsOfARelayedLoginCanBeEnded(t *testing.T) {
 		}
 		w.receive(protocol.ShapeResult, nil)
 		await(0)
-		// A client that vanishes takes its statement along.
+		// The statement of a client that vanishes is killed.
 		w.send(packet(command(protocol.ComQuery, statement)))
 		await(1)
 		w.nc.Close()
@@ -790,7 +790,7 @@ func TestAdminUsersMayBeTheServers(t *testing.T) {
 	}
 	exec(t, e.Conn(t, "", as("relay_admin", "pw")), "CREATE SEQUENCE photos", "DROP SEQUENCE photos")
 	wantError(t, e.Conn(t, "", as("relay_other", "pw")), 1227, "CREATE SEQUENCE photos")
-	// By an anonymous account a server lets anybody in by any name.
+	// Through an anonymous account a server accepts every name.
 	account(t, s, "''@'127.0.0.1'", "")
 	wantError(t, e.Conn(t, "", as("relay_false", "")), 1227, "CREATE SEQUENCE photos")
 }
@@ -822,8 +822,8 @@ func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
 	}
 }
 
-// An account may have a certificate in place of a password. The server looks at the
-// proxy's, whoever comes.
+// An account may have a certificate in place of a password. The server sees the proxy's, whoever
+// the client is.
 func TestTheProxysCertificateIsNoPassword(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)

@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Each user has the same demands at the proxy and on the server, so that a client
-// with any certificate or none must get the same answer from both.
+// Each user has the same demands at the proxy and on the server, so that a client with any
+// certificate or none must get the same answer from both.
 func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	own := ca.Server(t, "127.0.0.1")
@@ -47,7 +47,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 			o.Users = append(o.Users, proxy.User{Name: u.name, Password: "pw", Require: u.require})
 		}
 	}, Backend: func(o *backend.Options) {
-		o.Shards[0].Login = &o.Probe // the demands are on the client, not on the proxy
+		o.Shards[0].Login = &o.Probe // the demands concern the client, not the proxy
 	}})
 	app, other := ca.Client(t, "app"), ca.Client(t, "other")
 	for what, c := range map[string]struct {
@@ -87,7 +87,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 			}
 		}
 	}
-	// The log says what the client is not told.
+	// The log has the reason, which the client does not get.
 	reasons := ""
 	for _, entry := range e.Logs.FilterMessage("login refused").All() {
 		reasons += fmt.Sprintln(entry.ContextMap()["err"])
@@ -97,7 +97,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 			t.Errorf("no refusal was logged with %q:\n%s", words, reasons)
 		}
 	}
-	// A change of user meets the same demands.
+	// A change of user has the same demands.
 	for user, let := range map[string]bool{"req_none": true, "req_ssl": false, "req_subject": false} {
 		answer := e.Wire(t, e.Addr(), wireLogin{}).change(user, "pw", "", "mysql_native_password")
 		err := protocol.ParseServerError(answer[protocol.HeaderSize:])

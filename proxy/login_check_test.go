@@ -19,8 +19,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// mysqlCheck is what HAProxy 2.6 sends for "option mysql-check user NAME": a login without
-// a password, and COM_QUIT in the same write.
+// mysqlCheck is what HAProxy 2.6 sends for "option mysql-check user NAME": a login without a
+// password, and COM_QUIT in the same write.
 func mysqlCheck(form, user string) []byte {
 	var login []byte
 	switch form {
@@ -34,8 +34,8 @@ func mysqlCheck(form, user string) []byte {
 	return append(b, 1, 0, 0, 0, byte(protocol.ComQuit))
 }
 
-// check makes one check from an address of this machine, and returns all that it is
-// answered after the greeting.
+// check makes one check from an address of this machine, and returns all that comes after the
+// greeting.
 func check(t *testing.T, from, addr string, sent []byte) (answer []byte, err error) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: wireTimeout}
@@ -60,7 +60,7 @@ func check(t *testing.T, from, addr string, sent []byte) (answer []byte, err err
 	for {
 		if err := c.Fill(); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-				// by a server with bytes unread
+				// The server resets the connection when it closes with bytes unread.
 				err = nil
 			}
 			return append(answer, c.Buffered()...), err
@@ -68,7 +68,7 @@ func check(t *testing.T, from, addr string, sent []byte) (answer []byte, err err
 	}
 }
 
-// More checks than max_connect_errors, and each gets what the server says to it.
+// There are more checks than max_connect_errors, and each gets the server's answer.
 func TestHAProxysMySQLCheckGetsTheServersAnswer(t *testing.T) {
 	e, server := startByOtherHost(t, nil)
 	account(t, server, "checker@'%'", "")
@@ -80,7 +80,7 @@ func TestHAProxysMySQLCheckGetsTheServersAnswer(t *testing.T) {
 			if err != nil || len(want) == 0 {
 				t.Fatalf("%s as %s, direct: got %x, %v", form, user, want, err)
 			}
-			// where the proxy comes from
+			// The address of the proxy.
 			want = bytes.ReplaceAll(want, []byte("localhost"), []byte(otherHost))
 			if ok := want[4] == 0; ok != (user == "checker" && server.IsMariaDB()) {
 				t.Fatalf("%s as %s, direct: got %q", form, user, want)
@@ -136,7 +136,7 @@ func TestUsersOfTheProxyAreCheckedLikeThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// The program itself, in front of a proxy whose server checks the logins.
+// HAProxy itself checks a proxy whose server checks the logins.
 func TestHAProxyFindsTheProxyUp(t *testing.T) {
 	binary, err := osexec.LookPath("haproxy")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestHAProxyFindsTheProxyUp(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	})
-	// What HAProxy thinks of each: its state and what the last check found.
+	// HAProxy's view of each server: the state, and the result of the last check.
 	stats := func() (lines []string) {
 		nc, err := net.Dial("unix", socket)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestHAProxyFindsTheProxyUp(t *testing.T) {
 		return lines
 	}
 	state, status := ",UP,", ",L7OK,"
-	if !server.IsMariaDB() { // which lets in no such client, as direct
+	if !server.IsMariaDB() { // MySQL refuses such a client, also direct
 		state, status = ",DOWN,", ",L7STS,"
 	}
 	eventually(t, "both checks have found what they find direct", func() bool {

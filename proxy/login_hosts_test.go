@@ -21,11 +21,11 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// otherHost is where relayFromOtherHost connects from: servers never count 127.0.0.1.
+// otherHost is where relayFromOtherHost connects from: servers never count errors of 127.0.0.1.
 const otherHost = "127.0.0.2"
 
-// relayFromOtherHost passes connections on to a server that they then reach from
-// otherHost. It returns where it listens.
+// relayFromOtherHost relays connections to a server, which sees them come from otherHost. It
+// returns its address.
 func relayFromOtherHost(t testing.TB, server *mysqltest.Server) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func relayFromOtherHost(t testing.TB, server *mysqltest.Server) string {
 			}
 			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 				pipes.Go(func() {
-					_, _ = io.Copy(way[0], way[1]) // an end of either is the end of both
+					_, _ = io.Copy(way[0], way[1]) // the end of one direction ends both
 					way[0].Close()
 					way[1].Close()
 				})
@@ -61,8 +61,8 @@ func relayFromOtherHost(t testing.TB, server *mysqltest.Server) string {
 	return l.Addr().String()
 }
 
-// handshakeErrors is how many faulty logins a server has counted of otherHost, and how many
-// since the last login from there that succeeded: at max_connect_errors it blocks the host.
+// handshakeErrors returns how many faulty logins of otherHost a server has counted, and how many
+// since its last login that succeeded: at max_connect_errors the server blocks the host.
 func handshakeErrors(t testing.TB, db *sql.DB) (all, since int) {
 	t.Helper()
 	const query = "SELECT COUNT_HANDSHAKE_ERRORS, SUM_CONNECT_ERRORS FROM performance_schema.host_cache WHERE IP = ?"
@@ -73,8 +73,8 @@ func handshakeErrors(t testing.TB, db *sql.DB) (all, since int) {
 	return all, since
 }
 
-// startByOtherHost is an env whose logins are checked by a server that counts what the
-// proxy's host does wrong, and blocks it after few faults.
+// startByOtherHost is an env whose logins are checked by a server that counts the errors of the
+// proxy's host, and blocks it after a few.
 func startByOtherHost(t testing.TB, change func(*proxy.Options), args ...string) (*env, *mysqltest.Server) {
 	t.Helper()
 	server := mysqltest.StartCountingHosts(t, append([]string{"--max-connect-errors=3"}, args...)...)
@@ -92,8 +92,8 @@ func startByOtherHost(t testing.TB, change func(*proxy.Options), args ...string)
 	return e, server
 }
 
-// accountsByPlugin makes an account for each password plugin that a server has, all with
-// the password "pw", and returns their names. One has no password, one does not exist.
+// accountsByPlugin makes an account for each password plugin of a server, all with the password
+// "pw", and returns their names. One has no password, one does not exist.
 func accountsByPlugin(t testing.TB, s *mysqltest.Server) []string {
 	t.Helper()
 	names := []string{"nobody_here", "by_nothing"}
@@ -122,10 +122,10 @@ func accountsByPlugin(t testing.TB, s *mysqltest.Server) []string {
 	return names
 }
 
-// answerLengths are those that the plugins' answers have, and others around them.
+// answerLengths are those of the plugins' answers, and others around them.
 var answerLengths = []int{0, 1, 5, 19, 20, 21, 31, 32, 33, 63, 64, 65, 96, 128, 255, 256, 257, 512, 10000, 130 << 10}
 
-// misbehave logs in as a client that gives answers of no sense, or none, and says how it
+// misbehave logs in as a client that sends senseless answers, or none, and returns how the login
 // ended.
 func misbehave(t *testing.T, addr, user string, r *rand.Rand) (code uint16) {
 	t.Helper()
@@ -165,7 +165,7 @@ func misbehave(t *testing.T, addr, user string, r *rand.Rand) (code uint16) {
 			}
 			t.Fatalf("got %x", p)
 		}
-		if p[0] == 0 { // by_nothing
+		if p[0] == 0 { // as by_nothing may
 			return 0
 		}
 		switch r.IntN(8) {
@@ -176,14 +176,14 @@ func misbehave(t *testing.T, addr, user string, r *rand.Rand) (code uint16) {
 		}
 		payload = make([]byte, answerLengths[r.IntN(len(answerLengths))])
 		for i := range payload {
-			payload[i] = byte(r.IntN(3)) // keys are asked for by 1 and 2, and texts end with 0
+			payload[i] = byte(r.IntN(3)) // 1 and 2 ask for keys, and texts end with 0
 		}
 	}
 	return 0
 }
 
-// A server blocks a host that breaks off, or spoils, max_connect_errors logins. That host is
-// the proxy, for all clients.
+// A server blocks a host after max_connect_errors logins that break off or are spoiled. For the
+// server all clients are on the proxy's host.
 func TestWhatClientsDoWrongInALoginDoesNotCountAgainstTheProxysHost(t *testing.T) {
 	e, server := startByOtherHost(t, nil)
 	names, db := accountsByPlugin(t, server), server.DB(t, "")
@@ -199,7 +199,8 @@ func TestWhatClientsDoWrongInALoginDoesNotCountAgainstTheProxysHost(t *testing.T
 			}
 			e.awaitSessions(t, 0)
 			all, since := handshakeErrors(t, db)
-			// By parsec a wrong password counts, and an unknown user may be asked by any plugin.
+			// With parsec a wrong password counts, and the server may ask an unknown user by any
+			// plugin.
 			parsec := slices.Contains(names, "by_parsec") && (strings.Contains(name, "parsec") || name == "nobody_here")
 			if all != before && !parsec || since != 0 {
 				t.Errorf("%s, answered with %d: it counts as a faulty login of the proxy's host: %d since the last one", name, code, since)
@@ -212,7 +213,7 @@ func TestWhatClientsDoWrongInALoginDoesNotCountAgainstTheProxysHost(t *testing.T
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 		t.Errorf("another client: %v", err)
 	}
-	// The way of counting does count: direct, a few are enough.
+	// The test's way of counting works: direct, a few are enough.
 	for range 4 {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(otherHost)}, Timeout: wireTimeout}
 		nc, err := dialer.Dial("tcp", server.Addr())
@@ -232,7 +233,7 @@ func TestWhatClientsDoWrongInALoginDoesNotCountAgainstTheProxysHost(t *testing.T
 	checkError(t, "another client, after faults of the host itself", e.tryLogin(t, e.Addr(), "", nil), 1129)
 }
 
-// Nor does what a login names.
+// Odd names in a login do not count either.
 func TestOddNamesInALoginDoNotCountAgainstTheProxysHost(t *testing.T) {
 	e, server := startByOtherHost(t, nil)
 	account(t, server, "by_nothing@'%'", "")
@@ -293,7 +294,7 @@ func TestOddNamesInALoginDoNotCountAgainstTheProxysHost(t *testing.T) {
 func TestASilentClientIsGivenUpBeforeTheServerDoes(t *testing.T) {
 	e, server := startByOtherHost(t, func(o *proxy.Options) { o.LoginTimeout = time.Minute }, "--connect-timeout=2")
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
-		// and the proxy knows how patient the server is
+		// The proxy knows the server's limit of time.
 		t.Fatal(err)
 	}
 	c := dialPackets(t, "tcp", e.Addr())
@@ -326,7 +327,7 @@ func TestFaultyAnswersCountAgainstTheirAddress(t *testing.T) {
 		o.FailedLogins, o.FailedLoginDelay = 3, 300*time.Millisecond
 	})
 	const spoiler, other = "127.0.0.3", "127.0.0.4"
-	for i, answer := range [][]byte{{1}, nil, make([]byte, 7)} { // nil: it hangs up
+	for i, answer := range [][]byte{{1}, nil, make([]byte, 7)} { // nil: the client hangs up
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(spoiler)}, Timeout: wireTimeout}
 		nc, err := dialer.Dial("tcp", e.Addr())
 		if err != nil {

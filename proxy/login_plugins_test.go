@@ -11,7 +11,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// useTLS is the option by which CLI's client uses TLS.
+// useTLS is the option that makes CLI's client use TLS.
 func (e *env) useTLS(t testing.TB) string {
 	t.Helper()
 	if filepath.Base(e.Servers[0].Client(t)) == "mysql" {
@@ -20,13 +20,13 @@ func (e *env) useTLS(t testing.TB) string {
 	return "--ssl"
 }
 
-// Whatever plugin a client's login is judged by, its session is the same, and the
-// proxy's own login at the server does not depend on it.
+// Whatever plugin checks a client's login, its session is the same, and the proxy's own login at
+// the server does not depend on it.
 func TestClientsLogInByThePluginThatTheyName(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
 	plugins := []string{"caching_sha2_password", "sha256_password", "mysql_clear_password"}
-	if e.Servers[0].IsMariaDB() { // the client of MySQL 9 has it no more
+	if e.Servers[0].IsMariaDB() { // the client of MySQL 9 has no mysql_native_password
 		plugins = append(plugins, "mysql_native_password")
 	}
 	for _, plugin := range plugins {
@@ -50,7 +50,7 @@ func TestClientsLogInByThePluginThatTheyName(t *testing.T) {
 			})
 		}
 	}
-	// A driver that would give its password in clear is not asked to.
+	// The proxy does not ask for a clear password a driver that would give it.
 	for _, cfg := range []*tls.Config{nil, clientTLS} {
 		if err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.AllowCleartextPasswords, m.TLS = true, cfg }); err != nil {
 			t.Errorf("a driver that allows clear text, TLS %v: %v", cfg != nil, err)

@@ -11,7 +11,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// silent connects and logs in only as far as the greeting, which it waits for.
+// silent connects, and returns a connection that has received the greeting and sends no login.
 func silent(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	nc := dialTCP(t, addr)
@@ -24,7 +24,7 @@ func silent(t *testing.T, addr string) net.Conn {
 // Checklist 2.
 func TestLoginsAboveTheLimitWaitForTheirTurn(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 2, time.Minute }})
-	e.Wire(t, e.Addr(), wireLogin{}).ping("a login") // sessions are not counted
+	e.Wire(t, e.Addr(), wireLogin{}).ping("a login") // the limit does not count sessions
 	a, _ := silent(t, e.Addr()), silent(t, e.Addr())
 	done := make(chan error, 1)
 	go func() { done <- e.tryLogin(t, e.Addr(), "", nil) }()
@@ -56,7 +56,7 @@ func TestALoginThatWaitsForItsTurnEndsWithTheProxy(t *testing.T) {
 	}
 }
 
-// Clients that connect and say nothing keep those of other addresses from nothing.
+// Clients that connect and send nothing do not block those of other addresses.
 func TestSilentClientsOfOneAddressDoNotKeepOthersOut(t *testing.T) {
 	const silentOnes = 60
 	few := func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 20, time.Minute }

@@ -13,7 +13,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// A client's password and the server's may be changed one before the other.
+// A client's password and the server's may change one after the other, in either order.
 func TestEitherPasswordLetsInWhicheverTheServerKnows(t *testing.T) {
 	const user = "rotating"
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
@@ -30,7 +30,7 @@ func TestEitherPasswordLetsInWhicheverTheServerKnows(t *testing.T) {
 		}
 		return n
 	}
-	// The server counts a refusal when it has sent it.
+	// The server counts a refusal after it has sent it.
 	wantRefused := func(what string, before, want int) {
 		t.Helper()
 		n := refused() - before
@@ -67,7 +67,7 @@ func TestEitherPasswordLetsInWhicheverTheServerKnows(t *testing.T) {
 	for _, password := range []string{"", "another", "the old one "} {
 		checkError(t, "login with "+password, logIn(password), 1045, "Access denied for user '"+user+"'")
 	}
-	// A server that knows neither says so itself.
+	// A server that accepts neither password refuses by itself.
 	server.Exec(t, fmt.Sprintf("ALTER USER %s@'%%' IDENTIFIED BY 'neither'", user))
 	before := refused()
 	_, err := use("the new one")

@@ -19,7 +19,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// tryLogin opens one connection with go-sql-driver and returns what that says.
+// tryLogin opens one connection with go-sql-driver and returns its error.
 func (e *env) tryLogin(t testing.TB, addr, schema string, change func(*mysql.Config)) error {
 	t.Helper()
 	return e.open(t, addr, schema, change).PingContext(context.Background())
@@ -76,7 +76,7 @@ func TestTheGreetingIsTheServersButForIdAndPlugin(t *testing.T) {
 	if more := got.Capabilities &^ want.Capabilities; more != 0 {
 		t.Errorf("the proxy offers %x, which the server does not", uint64(more))
 	}
-	// TLS is each side's own.
+	// Each side decides about TLS itself.
 	const notOffered = protocol.SSL
 	if less := want.Capabilities &^ (got.Capabilities | notOffered); less != 0 {
 		t.Logf("the proxy does not offer %x, which the server does", uint64(less))
@@ -115,7 +115,7 @@ func TestCONNECTION_IDIsTheGreetingsAndNoServers(t *testing.T) {
 	if err := prepared.QueryRow().Scan(&told); err != nil || told>>21 != uint64(id)>>21 {
 		t.Errorf("CONNECTION_ID(), prepared: got %d, %v, want one of the proxy's", told, err)
 	}
-	// Beside the list of the server's connections the word is the server's.
+	// In a text with the list of the server's connections, CONNECTION_ID() is the server's.
 	if got := w.rows("SELECT COUNT(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()")[0]; got != "1" {
 		t.Errorf("rows of the process list with CONNECTION_ID(): got %s, want 1", got)
 	}
@@ -175,7 +175,7 @@ func TestALoginThatDoesNotComeIsEndedAtItsDeadline(t *testing.T) {
 			readToEnd(t, nc)
 		})
 	}
-	// A session that has logged in is not bounded by it.
+	// The limit does not apply to a session that has logged in.
 	w := e.Wire(t, e.Addr(), wireLogin{})
 	time.Sleep(loginLimit)
 	w.query("SELECT SLEEP(0.4)")
@@ -217,7 +217,7 @@ func dialTCP(t testing.TB, addr string) net.Conn {
 	return nc
 }
 
-// readToEnd reads until the peer closes, which must be soon.
+// readToEnd reads until the peer closes, which must happen soon.
 func readToEnd(t testing.TB, nc net.Conn) (got []byte) {
 	t.Helper()
 	_ = nc.SetReadDeadline(time.Now().Add(wireTimeout))
@@ -289,11 +289,11 @@ func (w *wire) changeTo(user, password, schema, plugin string, collation uint16)
 			switch {
 			case p[4] != 1:
 				return p
-			case len(p) == 6 && p[5] == 3: // caching_sha2: the fast path succeeded, the OK follows
+			case len(p) == 6 && p[5] == 3: // caching_sha2: the fast exchange succeeded, and the OK follows
 				continue
 			case len(p) == 6 && p[5] == 4 && w.IsTLS():
 				answer = append([]byte(password), 0)
-			case len(p) == 6 && p[5] == 4: // the whole password is wanted: ask for the key
+			case len(p) == 6 && p[5] == 4: // caching_sha2: the full exchange, which begins with the key
 				answer = []byte{2}
 			default:
 				answer = sha2Encrypt(w.t, p[5:], salt, password)
@@ -330,7 +330,7 @@ func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 			for _, s := range e.Servers {
 				s.Exec(t, "DROP USER IF EXISTS second@'%'", "CREATE USER second@'%' IDENTIFIED BY 'other'", "GRANT ALL ON *.* TO second@'%'")
 			}
-			t.Cleanup(func() { // before the account's connections are looked at
+			t.Cleanup(func() { // runs before the env checks the account's connections
 				for _, s := range e.Servers {
 					s.Exec(t, "DROP USER second@'%'")
 				}
@@ -351,7 +351,7 @@ func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 			if fmt.Sprint(row) != fmt.Sprint(want) {
 				t.Errorf("after the change: got %v, want %v", row, want)
 			}
-			// The first user's connection is closed, and with it its transaction.
+			// The first user's connection is closed, which ends its transaction.
 			direct := e.DirectConn(t, 0, e.Schemas[0], nil)
 			if got := value(t, direct, "SELECT COUNT(*) FROM t"); got != "0" {
 				t.Errorf("rows of the first user's open transaction: got %s, want 0", got)
@@ -362,7 +362,7 @@ func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 				t.Errorf("wrong password: got %v, want 1045", err)
 			}
 			w.ended()
-			// So does a schema that does not exist.
+			// A schema that does not exist ends it, too.
 			w = e.Wire(t, e.Addr(), wireLogin{})
 			if err := serverError(t, w.change("second", "other", "no_such_schema", plugin)); err.Code != 1049 {
 				t.Errorf("unknown schema: got %v, want 1049", err)
@@ -397,14 +397,14 @@ func TestResetConnectionLeavesOnlyTheLogin(t *testing.T) {
 	}
 	compare(t, "execute after reset", w.do(protocol.ComStmtExecute, "\x01\x00\x00\x00\x00\x01\x00\x00\x00"),
 		direct.do(protocol.ComStmtExecute, "\x01\x00\x00\x00\x00\x01\x00\x00\x00"))
-	// Nothing holds the session on its shard any more.
+	// The session is no longer pinned to its shard.
 	w.query("USE " + e.Schemas[1])
 	if got := w.rows("SELECT @@port, @x, @@time_zone"); got[0] != strconv.Itoa(e.Servers[1].Port()) || got[1] != "NULL" || got[2] != "SYSTEM" {
 		t.Errorf("after USE: got port, @x, time_zone %v, want %d, NULL, SYSTEM", got, e.Servers[1].Port())
 	}
 }
 
-// Whoever can connect decides how long the name is, and must not fill the log with it.
+// The client chooses the length of the name, and must not fill the log with it.
 func TestALongNameIsNotLoggedWhole(t *testing.T) {
 	for _, relayed := range []bool{false, true} {
 		e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.RelayLogins = relayed }})
@@ -422,8 +422,7 @@ func TestALongNameIsNotLoggedWhole(t *testing.T) {
 	}
 }
 
-// A line about a refused login has the user who it was said to be, and the error that the client
-// was told.
+// The log line of a refused login has the name that the client gave, and the error that it got.
 func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
 		withWatcher(o)

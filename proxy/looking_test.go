@@ -17,8 +17,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// looked are questions by which programs look for sequences, and the answers when there are the
-// sequences s1 and S2 in the session's schema, %[1]s, and s1 in %[2]s beside a table t.
+// looked are queries by which programs look for sequences, and their answers where the session's
+// schema %[1]s has the sequences s1 and S2, and %[2]s has s1 and a table t.
 var looked = []struct {
 	query string
 	args  []any
@@ -40,7 +40,7 @@ var looked = []struct {
 			"UNION ALL SELECT 'S2' as sequence_name, minimum_value, maximum_value, start_value, increment, cache_size FROM `S2` ", nil,
 		"s1 3 1000 5 10 20|S2 1 9223372036854775806 1 1 0",
 	},
-	// Others.
+	// Other programs.
 	{"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SEQUENCE'", []any{"%[1]s"}, "2"},
 	{"SELECT 1 FROM `information_schema`.`TABLES` t WHERE t.TABLE_TYPE = 'SEQUENCE' AND t.TABLE_SCHEMA = SCHEMA() AND t.TABLE_NAME = 's1'", nil, "1"},
 	{"SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'SEQUENCE' AND table_schema IN ('%[2]s')", nil, "%[2]s s1"},
@@ -66,8 +66,8 @@ var lookedSince115 = []string{
 	"SELECT SEQUENCE_NAME, MINIMUM_VALUE, CYCLE_OPTION FROM information_schema.SEQUENCES WHERE SEQUENCE_SCHEMA='%[2]s'",
 }
 
-// The proxy's sequences are found where MariaDB has its own: those of the session's schema and of
-// another are made in both, and every question has the same answer.
+// The proxy's sequences appear where MariaDB shows its own: both sides have the same ones in two
+// schemas, and answer every query alike.
 func TestProgramsFindSequencesWhereMariaDBShowsThem(t *testing.T) {
 	e := newEnv(t, setup{})
 	server := e.Servers[0]
@@ -175,8 +175,8 @@ func lookUp(t *testing.T, c *sql.Conn, how, query string, args []any) (columns, 
 	return strings.Join(names, ","), strings.Join(all, "|")
 }
 
-// A question that is prepared has the answer of each execution's moment, be it by new sequences or
-// by numbers that were taken.
+// A prepared query has the answer of the time of each execution, with new sequences and with
+// numbers taken meanwhile.
 func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 	e := newEnv(t, setup{})
 	c, other := e.Conn(t, e.Schemas[0], nil), e.Conn(t, "", nil)
@@ -242,8 +242,8 @@ func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 	}
 }
 
-// MariaDB's clients may mean the last statement prepared by -1. A question that is prepared again
-// in between does not take its place.
+// MariaDB's clients may mean the last prepared statement by -1. A query that the proxy prepares
+// again in between does not replace it.
 func TestAQuestionPreparedAgainIsNotTheLastOnePrepared(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].OnMariaDB(t, "MySQL knows no such id")
@@ -267,7 +267,7 @@ func TestAQuestionPreparedAgainIsNotTheLastOnePrepared(t *testing.T) {
 	}
 }
 
-// What a name means in NEXTVAL, it means in a list: "photos" is a sequence of any schema,
+// A name means in a list what it means in NEXTVAL: "photos" is a sequence of any schema,
 // "album.photos" one of album.
 func TestASequenceIsShownInTheSchemasWhereItsNameMeansIt(t *testing.T) {
 	var name string
@@ -322,8 +322,7 @@ func TestASequenceIsShownInTheSchemasWhereItsNameMeansIt(t *testing.T) {
 	check("another's, read", rows, "error 1146")
 }
 
-// The name in front of which a list shows the session's schema is that of the sequence also where
-// the statement is prepared.
+// A list shows a sequence under the session's schema also where the statement is prepared.
 func TestASequenceOfAListIsShownByAPreparedStatement(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
@@ -341,7 +340,7 @@ func TestASequenceOfAListIsShownByAPreparedStatement(t *testing.T) {
 	}
 }
 
-// The server's own tables and sequences stay what they are.
+// The server's own tables and sequences stay in the list.
 func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
@@ -363,8 +362,8 @@ func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE `both`")
 	for query, want := range map[string]string{
 		"SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE() AND TABLE_TYPE='SEQUENCE'": "both,photos,theirs",
-		"SELECT start_value FROM theirs WHERE minimum_value = 1": "50",
-		"SELECT start_value FROM `both` WHERE minimum_value = 1": "60",
+		"SELECT start_value FROM theirs WHERE minimum_value = 1":                                                                                     "50",
+		"SELECT start_value FROM `both` WHERE minimum_value = 1":                                                                                     "60",
 	} {
 		if got := value(t, c, query); got != want {
 			t.Errorf("%s: got %s, want %s", query, got, want)
@@ -372,7 +371,7 @@ func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 	}
 }
 
-// A question that nobody can answer is an error, and no empty list.
+// Without the sequence server the list is an error, and not empty.
 func TestAListOfSequencesNeedsTheSequenceServer(t *testing.T) {
 	own := mysqltest.Start(t)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Sequence: func(o *sequence.Options) {
@@ -389,7 +388,7 @@ func TestAListOfSequencesNeedsTheSequenceServer(t *testing.T) {
 	exec(t, c, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE()")
 }
 
-// EXPLAIN FORMAT=ROUTE tells the text that the server gets.
+// EXPLAIN FORMAT=ROUTE shows the text that the server gets.
 func TestTheRouteOfAQuestionAboutSequencesHasThemInIt(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)

@@ -13,12 +13,11 @@ import (
 	"seqproxy/sequence"
 )
 
-// malformedEnv is a proxy with an account that may do little, so that no bytes that it
-// sends can do harm.
+// malformedEnv is a proxy with an account of few rights, so that no bytes do harm.
 func malformedEnv(t testing.TB) (e *env, login wireLogin) {
 	e = newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		o.Users = append(o.Users, proxy.User{Name: o.Users[0].Name + "_lesser", Password: "lesser"})
-		o.LoginTimeout = 2 * time.Second // of a change of user, which may want to know more
+		o.LoginTimeout = 2 * time.Second // for a change of user, whose dialogue may wait for the client
 	}})
 	user, password := e.User+"_lesser", "lesser"
 	e.Servers[0].Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", user, password), fmt.Sprintf("GRANT ALL ON %s.* TO %s@'%%'", e.Schemas[0], user),
@@ -38,8 +37,8 @@ var preparedForMalformed = []string{
 	"INSERT INTO t VALUES (NEXTVAL('s') + ? + LAST_INSERT_ID(), CONCAT(?, NEXTVAL('s')))",
 }
 
-// wellFormed are commands with all that can be in them; what is cut or changed in them
-// makes the malformed ones.
+// wellFormed are commands with all optional parts. Cutting and changing them makes the malformed
+// ones.
 func wellFormed(attributes bool) (all [][]byte) {
 	add := func(cmd protocol.Command, argument string) { all = append(all, command(cmd, argument)) }
 	text := ""
@@ -99,7 +98,7 @@ func (m *malformedSession) open(t testing.TB) {
 	for _, sql := range preparedForMalformed {
 		a := m.w.do(protocol.ComStmtPrepare, sql)
 		if a[4] == 0xff && strings.HasPrefix(sql, "KILL") {
-			continue // MySQL has no parameter there
+			continue // MySQL has no parameter in this place
 		}
 		if id++; a[4] != 0 || binary.LittleEndian.Uint32(a[5:]) != id {
 			t.Fatalf("prepare %s: got %x", sql, a)
@@ -107,9 +106,8 @@ func (m *malformedSession) open(t testing.TB) {
 	}
 }
 
-// survive sends a command, and a query behind it. Whatever the session says to the
-// command, it must answer the query, or end: it must not wait, and not take anything else
-// along.
+// survive sends a command, and a query after it. Whatever the answer to the command, the session
+// must answer the query or end: it must not hang, and must not affect others.
 func (m *malformedSession) survive(t testing.TB, payload []byte) {
 	t.Helper()
 	if m.w == nil {
@@ -134,13 +132,13 @@ func (m *malformedSession) survive(t testing.TB, payload []byte) {
 		got = append(got, m.w.Buffered()...)
 		m.w.Discard(len(m.w.Buffered()))
 		if bytes.Contains(got, []byte(mark+"\x07\x00\x00")) || bytes.Contains(got, []byte(mark+"\x05\x00\x00")) {
-			return // the row, and the head of what ends it
+			return // the row, and the header of the packet that ends it
 		}
 		switch err := m.w.Fill(); {
 		case err == nil:
 		case strings.Contains(err.Error(), "timeout"):
 			t.Fatalf("command %x: nothing came for %s, after %d bytes: %.200q", payload[:min(len(payload), 100)], wireTimeout, len(got), got)
-		default: // ended
+		default: // the session ended
 			m.e.checkFaults(t, payload)
 			m.w.Close()
 			m.w = nil
@@ -155,7 +153,7 @@ func TestMalformedCommandsOfEveryKindAreSurvived(t *testing.T) {
 	for _, whole := range wellFormed(login.Capabilities.Has(protocol.QueryAttributes)) {
 		m := &malformedSession{e: e, login: login}
 		if cmd := protocol.Command(whole[0]); cmd == protocol.ComChangeUser || cmd == protocol.ComBinlogDump || cmd == protocol.ComBinlogDumpGTID {
-			m.survive(t, whole) // a new session for each takes long: the fuzz target cuts them
+			m.survive(t, whole) // a new session for each takes long; the fuzz target cuts these
 			continue
 		}
 		for n := range len(whole) + 1 {
@@ -175,8 +173,8 @@ func TestMalformedCommandsOfEveryKindAreSurvived(t *testing.T) {
 	}
 }
 
-// FuzzCommand sends any command to a session in front of a real server: it must answer
-// what follows, or end.
+// FuzzCommand sends any command to a session in front of a real server: the session must answer the
+// next command, or end.
 func FuzzCommand(f *testing.F) {
 	e, login := malformedEnv(f)
 	for _, whole := range wellFormed(login.Capabilities.Has(protocol.QueryAttributes)) {

@@ -25,8 +25,8 @@ type side struct {
 	code  uint16   // of the last error among them
 }
 
-// hear keeps an answer's packets for the comparison. Numbers of statements and
-// connections are each side's own.
+// hear keeps an answer's packets for the comparison, without the ids of statements and connections,
+// which differ.
 func (s *side) hear(answer []byte) []byte {
 	for _, p := range split(answer) {
 		s.code = 0
@@ -53,7 +53,7 @@ func (s *side) prepare(sql string) (id string) {
 	return id
 }
 
-// until hears packets up to an EOF or an error: the end of a stream.
+// until reads packets up to an EOF or an error, which ends a stream.
 func (s *side) until(what string) {
 	for {
 		b, err := s.raw()
@@ -67,7 +67,7 @@ func (s *side) until(what string) {
 	}
 }
 
-// kill has s end another session, or its statement, which waits for a lock.
+// kill makes s end another session, or its statement, which waits for a lock.
 func (s *side) kill(say func(id string)) {
 	e := s.e
 	statement := fmt.Sprintf("SELECT GET_LOCK('held', 100) /* %s */", s.id())
@@ -90,10 +90,10 @@ func (s *side) kill(say func(id string)) {
 type matrixRow struct {
 	name string
 	try  func(*side)
-	// differs says why the proxy's answer is another one where it is, as the page does.
+	// differs says why the proxy's answer differs, in the words of the page.
 	differs string
 	login   wireLogin
-	needs   protocol.Capability // that the server may not have
+	needs   protocol.Capability // a capability that the server may lack
 }
 
 // powerless is the name and the password of an account without rights.
@@ -104,7 +104,7 @@ const (
 	withCursor = "\x01\x01\x00\x00\x00"
 )
 
-// plainRows are the rows for commands that are one packet and its answer.
+// plainRows are the rows for commands of one packet and its answer.
 func plainRows(schema string) (rows []matrixRow) {
 	for _, c := range []struct {
 		name string
@@ -160,14 +160,14 @@ func plainRows(schema string) (rows []matrixRow) {
 			try: func(s *side) {
 				if s.addr == s.e.addr || s.e.Servers[0].IsMariaDB() {
 					s.try(c.cmd, "")
-				} // such a dialogue is none that a client could have
+				} // no client could have such a dialogue
 			},
 		})
 	}
 	return rows
 }
 
-// dialogueRows are the rows for all that is more than a packet and its answer.
+// dialogueRows are the rows for all longer dialogues.
 func dialogueRows(schema string) []matrixRow {
 	load := func(content []byte) func(*side) {
 		return func(s *side) {
@@ -351,9 +351,9 @@ func capabilityRows() (rows []matrixRow) {
 	return rows
 }
 
-// TestTheCompatibilityTableIsWhatCommandsDo runs every command directly and through the
-// proxy, and compares what comes of it with the column of docs/compatibility-tables.md for
-// this server. See package matrix for how the page is made.
+// TestTheCompatibilityTableIsWhatCommandsDo runs every command directly and through the proxy, and
+// compares the outcome with the column of docs/compatibility-tables.md for this server. Package
+// matrix makes the page.
 func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 	server := mysqltest.Start(t, "--log-bin=log", "--server-id=1", "--local-infile=1", "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) {
@@ -379,7 +379,7 @@ func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 		if err := run.Write(dir); err != nil {
 			t.Error(err)
 		}
-		return // what is compared is to be made
+		return // the page is about to be made
 	}
 	text, err := os.ReadFile("../docs/compatibility-tables.md")
 	if err != nil {
@@ -404,7 +404,7 @@ func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 	}
 }
 
-// cell tries a row on both sides and says what came of it.
+// cell tries a row on both sides and returns its cell of the table.
 func (e *env) cell(t *testing.T, row matrixRow) string {
 	t.Helper()
 	var sides [2]*side

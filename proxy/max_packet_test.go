@@ -11,8 +11,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// overfill sends bytes of which the server may not take all, and returns what it says
-// until it closes.
+// overfill sends bytes, of which the server may not read all, and returns the answer up to the end
+// of the connection.
 func (w *wire) overfill(b []byte) []byte {
 	w.t.Helper()
 	if err := w.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
@@ -21,7 +21,7 @@ func (w *wire) overfill(b []byte) []byte {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = w.nc.Write(b) // it may be closed before
+		_, _ = w.nc.Write(b) // the server may close before
 	}()
 	said := w.ended()
 	<-sent
@@ -49,7 +49,7 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 			packets, _ := protocol.AppendPacket(nil, payload, 0)
 			var said [2][]byte
 			for i, addr := range []string{e.Addr(), server.Addr()} {
-				// What a server says is lost if it closes with something unread.
+				// A server's error is lost if it closes with bytes unread.
 				for range 5 {
 					w := e.Wire(t, addr, wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 					if said[i] = w.overfill(packets); len(said[i]) > 0 {
@@ -68,14 +68,14 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 			}
 		})
 	}
-	// The longest text that the server takes: where exactly that is differs.
+	// The longest text that the server accepts, which differs by server.
 	direct, longest := e.Wire(t, server.Addr(), wireLogin{Packing: notPacked}), limit-32
 	takes := func(w *wire, size int) bool {
 		b, _ := protocol.AppendPacket(nil, text("DO LENGTH('", size, "')"), 0)
 		if err := w.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = w.nc.Write(b) // it may be closed before
+		_, _ = w.nc.Write(b) // the server may close before
 		answer, err := w.raw()
 		return err == nil && answer[4] == 0
 	}

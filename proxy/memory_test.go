@@ -13,13 +13,13 @@ import (
 	"seqproxy/proxy"
 )
 
-// largeText is a statement of so many bytes, all of which say nothing behind the text.
+// largeText is a statement of so many bytes, which are without meaning after the text.
 func largeText(text string, size int) []byte {
 	b := packet(append(command(protocol.ComQuery, text+" /*"), bytes.Repeat([]byte("x"), size-len(text)-6)...))
 	return append(b[:len(b)-2], "*/"...)
 }
 
-// withMemory sets how much large statements may take.
+// withMemory sets how much memory large statements may take.
 func withMemory(bytes int64) func(*proxy.Options) {
 	return func(o *proxy.Options) { o.StatementMemory = bytes }
 }
@@ -36,7 +36,7 @@ func (e *env) awaitWaiting(t testing.TB, n int) {
 	}
 }
 
-// noMemoryTaken checks that every share came back.
+// noMemoryTaken checks that all memory was given back.
 func (e *env) noMemoryTaken(t testing.TB) {
 	t.Helper()
 	eventually(t, "all memory is given back", func() bool {
@@ -45,8 +45,8 @@ func (e *env) noMemoryTaken(t testing.TB) {
 	})
 }
 
-// A hundred sessions send fifteen megabytes each at the same time, whole but for the last byte: the
-// proxy holds what it is allowed to, the rest waits in the connections, and all are answered.
+// A hundred sessions send fifteen megabytes each at the same time, all but the last byte. The proxy
+// holds as much as it may, the rest waits in the connections, and all are answered.
 func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: a hundred statements of 15 MB at a time")
@@ -55,7 +55,7 @@ func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 	e := newEnv(t, setup{Proxy: withMemory(budget)})
 	createSequence(t, e, "photos")
 	for name, test := range map[string]struct {
-		clients int // fewer where a server reads it all
+		clients int // fewer for a server that reads it all
 		text    []byte
 		code    uint16
 		error   string
@@ -127,7 +127,7 @@ func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 			}
 			close(stop)
 			<-stopped
-			// With what was dropped and not yet collected.
+			// The budget, and what was dropped but not yet collected.
 			if top := int64(peak.Load()) - int64(before); top > 4*budget {
 				t.Errorf("the heap grew by %d MB, want at most %d", top>>20, 4*budget>>20)
 			}
@@ -136,7 +136,7 @@ func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 	}
 }
 
-// heap is what is in use.
+// heap returns the bytes in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -145,8 +145,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A statement that was sent on holds nothing: it may wait for a lock of a session that sends a
-// large one.
+// A statement that was sent on takes no memory, because it may wait for a lock of a session that
+// sends a large one.
 func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	const size = 8 << 20
 	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
@@ -189,7 +189,7 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
-// Whoever holds memory and sends nothing is ended, but only where somebody waits for it.
+// A session that takes memory and sends nothing is ended, but only where others wait for memory.
 func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	server, client := testTLS()
 	for name, l := range map[string]wireLogin{"plain": {Packing: notPacked}, "TLS": {TLS: client, Packing: notPacked}} {
@@ -203,7 +203,7 @@ func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 			slow, other := e.Wire(t, e.Addr(), l), e.Wire(t, e.Addr(), l)
 			slow.send(text[:size/2])
 			eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
-			time.Sleep(100 * time.Millisecond) // in which nobody else wants it
+			time.Sleep(100 * time.Millisecond) // meanwhile nobody else wants memory
 			slow.send(text[size/2 : size/2+1])
 			other.send(text)
 			if answer := other.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
@@ -213,7 +213,7 @@ func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 				t.Errorf("the slow client: got %v, want 1159", got)
 			}
 			slow.ended()
-			// What comes bit by bit, and is not waited for, is taken.
+			// A slow statement is accepted where nobody waits.
 			for from := 0; from < len(text); from += size / 4 {
 				other.send(text[from:min(from+size/4, len(text))])
 			}
@@ -225,8 +225,8 @@ func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	}
 }
 
-// A session that waits for memory ends with its client, and by KILL; others go on. The limit
-// may change meanwhile.
+// A wait for memory ends with the session's client, and by KILL, and others go on. The limit may
+// change meanwhile.
 func TestAWaitForMemoryEnds(t *testing.T) {
 	const size = 1 << 20
 	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
@@ -255,7 +255,7 @@ func TestAWaitForMemoryEnds(t *testing.T) {
 	e.noMemoryTaken(t)
 }
 
-// Texts that statements keep while they are prepared are bounded for each session.
+// The texts of prepared statements that a session keeps are bounded.
 func TestTheTextsOfPreparedStatementsAreBounded(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "photos")
