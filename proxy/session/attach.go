@@ -1,15 +1,15 @@
 package session
 
 import (
-	"context"
-	"encoding/binary"
 	"sync/atomic"
 	"time"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/login"
 	"seqproxy/proxy/state"
+	"seqproxy/statement"
 )
 
 // attachment says on which connection a session's commands run. It attaches the session to a
@@ -49,6 +49,17 @@ type attached interface {
 	dropTallies()
 }
 
+// noRoutes lead nowhere.
+var noRoutes = &backend.Routes{}
+
+// routesFor are the ways of a session to servers: none at the admin address.
+func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
+	if atAdmin {
+		return noRoutes
+	}
+	return s.Routes
+}
+
 // Attach returns the connection that the next command of the session runs on: that
 // of the current schema's shard, opened when it is first needed. Commands give it
 // back with release. In pool mode "session" the session keeps it until its end.
@@ -74,6 +85,22 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 	}
 	a.current(c)
 	return c, nil
+}
+
+// enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
+func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
+	for {
+		shard := a.routes.ForSchema(schema)
+		if shard == nil {
+			return nil, nil
+		}
+		if err := a.enter(shard); err != nil || !a.waited {
+			return shard, err
+		}
+		if err := a.rejoin(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // open opens the session's connection to a shard, with the client's own framing.
@@ -197,67 +224,130 @@ func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 	return nil
 }
 
-// mayUse says whether the user may use a sequence.
-func (f *facts) mayUse(ctx context.Context, name []byte) (bool, error) {
-	if f.at.login.Account.Rights == nil {
-		return true, nil
-	}
-	return f.at.login.Account.Rights.Allow(ctx, f.at.set.right, name)
-}
-
-// connOf returns the connection of a prepared statement: the one that it was
-// prepared on, in the schema of that time, even if another shard is current.
-func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
-	if p.conn == a.cur {
-		return p.conn, a.enter(a.cur.Shard())
-	}
-	switch there, here := p.conn.Shard().Name(), a.cur.Shard().Name(); {
-	case a.state.InTransaction():
-		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
-			there, here)
-	case !a.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
-		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
-			there, here, there)
-	case !p.shape.LeavesNothing():
-		return nil, protocol.NotSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
-			there, here, there)
-	}
-	return a.connTo(p.conn.Shard())
-}
-
-// connFor is connOf for an execution: it makes true there what the statement may
-// look at.
-func (a *attachment) connFor(p *prepared) (*backend.Conn, error) {
-	c, err := a.connOf(p)
+// attachForUnread attaches a connection for a statement that is too long to be
+// analysed: it may be anything.
+func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
+	c, err := a.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if err := a.prepareConn(c, p); err != nil {
+	if err := a.BringLastID(c, false); err != nil {
 		return nil, err
 	}
+	a.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
 	return c, nil
 }
 
-// prepareConn makes true on c what the statement may look at.
-func (a *attachment) prepareConn(c *backend.Conn, p *prepared) error {
-	if err := a.bring(c, p.shape); err != nil {
-		return err
+// outwait has a command that needs the current shard, if any, wait now while that is
+// paused: to which shard it belongs is decided afterwards.
+func (a *attachment) outwait() error {
+	if !paused(a.routes.ForSchema(a.state.Schema)) {
+		return nil
 	}
-	a.expects(state.Effect{Kind: p.shape.Kind, Words: p.shape.Words, Runs: p.shape.Runs})
+	_, err := a.Attach()
+	return err
+}
+
+// elsewhere says whether a schema is owned by another shard than the current one.
+func (a *attachment) elsewhere(schema string) bool {
+	return a.routes.ForSchema(schema) != a.routes.ForSchema(a.state.Schema)
+}
+
+// enter has the command being handled wait while a shard is paused, unless the session has
+// a transaction open or has begun the command there before. What came before the command
+// may be sent and answered meanwhile.
+func (a *attachment) enter(shard *backend.Shard) error {
+	if engaged := a.engaged.Load(); !engaged.Has(shard) {
+		a.engaged.Store(engaged.With(shard))
+	}
+	if shard.Paused() != nil && !a.entered.Has(shard) {
+		if err := a.above.settle(); err != nil { // it may begin a transaction, or end one
+			return err
+		}
+		if !a.state.InTransaction() {
+			if err := a.awaitResume(shard); err != nil {
+				return err
+			}
+			a.waited = true
+		}
+	}
+	a.entered = a.entered.With(shard)
 	return nil
 }
 
-// dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
-// execution that failed with err before it was sent: an execution ends the data's
-// life, and the next would otherwise append to it.
-func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error {
-	if !p.LongSent {
+// enterBoth is enter for a command that needs two shards at the same time.
+func (a *attachment) enterBoth(one, other *backend.Shard) error {
+	for {
+		if err := a.enter(one); err != nil {
+			return err
+		}
+		if err := a.enter(other); err != nil || a.engaged.Load().Has(one) {
+			// or it has waited, and the first may be paused now
+			return err
+		}
+	}
+}
+
+// awaitResume waits until a shard is not paused any more. It ends with the session, by
+// KILL QUERY, by a shutdown, and after Options.PauseTimeout.
+func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
+	if err := a.client.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
-	p.ForgetLong()
-	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
-	if resetErr := a.runCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
-		return resetErr
+	a.login.Leave() // others need not wait for it
+	a.shared.PausedSessions.Add(1)
+	defer a.shared.PausedSessions.Add(-1)
+	timer := time.NewTimer(a.set.PauseTimeout)
+	defer timer.Stop()
+	spent := a.patience.Spent()
+	defer func() {
+		err = a.patience.Over(err)
+		a.patience.Restore(spent) // it was no sequence server that the command waited for
+		a.unreached = err != nil
+	}()
+	for {
+		p := shard.Paused()
+		if p == nil {
+			return a.prolongLogin()
+		}
+		a.engaged.Store(nil)
+		a.entered = nil
+		select {
+		case <-p.Resumed():
+		case <-a.patience.Done():
+			return a.patience.Err()
+		case <-a.shared.Stopping:
+			return login.ErrShutdown
+		case <-timer.C:
+			return protocol.Errorf(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
+				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), a.set.PauseTimeout)
+		}
+		a.engaged.Store(a.entered.With(shard)) // before it is looked at again
 	}
-	return err
+}
+
+// disengage takes note that what the session does now needs no server. Nothing is in flight.
+func (a *attachment) disengage() {
+	if !a.state.InTransaction() {
+		a.engaged.Store(nil)
+	}
+}
+
+// narrow takes note, of a session that waits for a command, that it can be in a transaction on the
+// current shard alone.
+func (a *attachment) narrow() {
+	var one *backend.ShardSet
+	if a.cur != nil {
+		one = one.With(a.cur.Shard())
+	}
+	a.engaged.Store(one)
+}
+
+// prolongLogin gives a client that is logging in the whole time again, of which a pause has
+// used some.
+func (a *attachment) prolongLogin() error {
+	if a.introduced { // nothing more is expected of it
+		return nil
+	}
+	return a.client.until(time.Now().Add(a.set.Login.Timeout))
 }

@@ -1,11 +1,9 @@
 package session
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,28 +33,6 @@ type backends struct {
 	prepared *preparedSet
 	doom     *kill.Doom
 	shared   *Shared
-}
-
-// outside is what other goroutines see of a session, and tell it.
-type outside struct {
-	id        uint32          // what the client holds for its connection id
-	serial    uint64          // of all the server's sessions, never given again
-	connected time.Duration   // when, by clock
-	ctx       context.Context // ends when the session is cut
-	cancel    context.CancelFunc
-
-	// guards what follows, tally.Report, and changes of conns, which others read
-	mu          sync.Mutex
-	resting     bool // it waits for a command; false in the login
-	transacting bool // it has a transaction open; valid while resting
-	busy        bool // it is with a command; false in the login
-	// a server may have closed one of conns while it was idle
-	backendClosed bool
-	// its account does not change, and may be read under mu
-	introduced bool
-	// has client and conns under watch; nil in a young session
-	watcher *kill.Watcher
-	conns   map[*backend.Shard]*backend.Conn // one for each shard that was needed
 }
 
 // log returns the logger of the session's events, made when there is one to log.
@@ -139,19 +115,6 @@ func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 // idOfConn is what the session's state calls a connection.
 func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 
-// connBy is the connection that the session's state calls so; nil for 0.
-func (o *outside) connBy(id state.ConnID) *backend.Conn {
-	if id == 0 {
-		return nil
-	}
-	for _, c := range o.conns {
-		if idOfConn(c) == id {
-			return c
-		}
-	}
-	return nil
-}
-
 // forget drops a connection that was closed.
 func (b *backends) forget(c *backend.Conn) {
 	b.mu.Lock()
@@ -177,17 +140,6 @@ func (b *backends) closeBackends() {
 		b.tally.Counted(c)
 	}
 	b.cur = nil
-}
-
-// Cut ends the session from outside: everything it may wait for fails.
-func (b *backends) Cut() {
-	b.client.Abort()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cancel()
-	for _, c := range b.conns {
-		c.Abort()
-	}
 }
 
 // closeOn closes a statement that is prepared on c.
@@ -229,4 +181,106 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 		b.shared.Killer.Abandon(c.Place(), creds)
 	}
 	return err
+}
+
+// errBackendClosed is the end of a session with that of its idle backend connection.
+var errBackendClosed = errors.New("server closed the idle connection")
+
+// missBackends finds the connections that their servers have closed. Without that of
+// the current shard the session has lost what it held there, and ends as that
+// connection did; another one is only dropped if nothing was left on it.
+func (b *backends) missBackends() error {
+	for _, c := range b.conns {
+		switch {
+		case !kill.HungUp(c.Conn):
+		case c == b.cur:
+			return b.followBackend(c)
+		case !b.needs(c):
+			c.Close()
+			b.forget(c)
+		}
+	}
+	return nil
+}
+
+// needs says whether the session has left something on a connection to another shard
+// than the current one.
+func (b *backends) needs(c *backend.Conn) bool {
+	return b.state.Needs(idOfConn(c)) || b.prepared.anyOn(c)
+}
+
+// followBackend ends a session with its idle backend connection. What the server has
+// said before it closed is the client's to know.
+func (b *backends) followBackend(c *backend.Conn) error {
+	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard().Name(), c.Node())
+	// it has all come; for TLS, which may want to write
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	for len(c.Buffered()) < protocol.BufferSize && c.Fill() == nil {
+	}
+	if last := c.Buffered(); len(last) > 0 {
+		_, _ = b.client.Write(last) // the session ends either way
+		c.Discard(len(last))
+	}
+	c.Close()
+	b.forget(c)
+	return err
+}
+
+// askTimeout bounds a statement of ours on a client's connection.
+const askTimeout = 30 * time.Second
+
+// Ask runs a statement of ours on a connection of the session. If that breaks
+// the connection the session ends, as it does with a statement of the client's. A
+// SELECT must say LIMIT 1 to be sure of its row: the client may have set
+// sql_select_limit to 0.
+func (b *backends) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
+	var rows [][][]byte
+	err := b.bounded(c, func() (err error) {
+		rows, err = c.Query(sql)
+		return err
+	})
+	return rows, err
+}
+
+// AskRow is Ask for a SELECT, without its LIMIT, of n values in one row. what
+// they are is said when they are not there.
+func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
+	rows, err := b.Ask(c, sql+" LIMIT 1")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != n {
+		return nil, fmt.Errorf("shard %s does not tell %s", c.Shard().Name(), what)
+	}
+	return rows[0], nil
+}
+
+// runCommand is Ask for a command that is answered with OK.
+func (b *backends) runCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return b.bounded(c, func() error { return c.Command(cmd, argument) })
+}
+
+// bounded runs a command of ours on c, bounded in time.
+func (b *backends) bounded(c *backend.Conn, run func() error) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+		return b.lost(c, err, false)
+	}
+	begun := b.tally.Waits()
+	err := run()
+	b.tally.Waited(begun)
+	var refused *protocol.ServerError
+	if err != nil && !errors.As(err, &refused) {
+		return b.lost(c, err, false)
+	}
+	if dlErr := c.SetDeadline(time.Time{}); dlErr != nil {
+		return b.lost(c, dlErr, false)
+	}
+	return err
+}
+
+// digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
+// character_set_results.
+func (b *backends) digitsInRows() (bool, error) {
+	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
+	return err == nil && string(row[0]) == "1", err
 }

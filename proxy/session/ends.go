@@ -6,15 +6,31 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
 )
+
+// Why a session ends without anything being wrong.
+var (
+	errQuit     = errors.New("client quit")
+	errShutdown = errors.New("proxy is shutting down")
+	errKilled   = errors.New("killed by a client's KILL")
+)
+
+// errSentBehind is the end of a session whose client has sent on behind a command that did
+// not come to its server, without waiting for the answer. A server does not fail BEGIN: to
+// go on would run what was meant to be in a transaction outside of it.
+var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
 
 // countEnd counts the session's end, and why.
 func (s *Session) countEnd(err error) {
@@ -103,4 +119,110 @@ func authReasonOf(err error) stats.Refusal {
 		return stats.AuthUnknownUser
 	}
 	return stats.AuthPassword
+}
+
+// logEnd says once why the session ended.
+func (s *Session) logEnd(err error) {
+	if errors.Is(err, errQuit) && !s.shared.Log.Core().Enabled(zap.DebugLevel) {
+		return // most end so, and what follows allocates
+	}
+	level, event := ending(err, &s.doom)
+	if !s.shared.Log.Core().Enabled(level) {
+		return
+	}
+	var auth *protocol.AuthError
+	if s.login.Account.Name == "" && errors.As(err, &auth) {
+		// the name that the client gave; it was not let in
+		s.login.Account = login.Unauthenticated(auth.User)
+	}
+	s.log().Log(level, event, errorFields(err)...)
+}
+
+// ending is the event that a session ended with err.
+func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	var limited *login.LimitError
+	switch {
+	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
+		return zap.InfoLevel, "session ended by a broken compressed stream"
+	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
+		doom.Is(): // whatever it met then
+		return zap.DebugLevel, "session closed"
+	case errors.Is(err, errIdle):
+		return zap.InfoLevel, "session ended as its client was idle"
+	case errors.Is(err, errBackendClosed):
+		return zap.InfoLevel, "session ended as the server closed its idle connection"
+	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
+		return zap.InfoLevel, "login refused"
+	case errors.As(err, &limited):
+		return zap.InfoLevel, "login refused by a limit"
+	case errors.As(err, &handshake):
+		return zap.InfoLevel, "login malformed"
+	case errors.Is(err, errBackendGone):
+		return zap.WarnLevel, "session ended with its backend connection"
+	}
+	return zap.InfoLevel, "session ended"
+}
+
+// errorFields are the fields of an error, with the code that the client got, where err
+// holds one.
+func errorFields(err error) []zap.Field {
+	fields := []zap.Field{logfield.Err(err)}
+	var refused *protocol.ServerError
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	switch {
+	case errors.As(err, &auth) && auth.Code != 0:
+		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
+	case errors.As(err, &auth):
+		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
+	case errors.Is(err, login.ErrOnlyAdmins):
+		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
+	case errors.As(err, &handshake):
+		fields = append(fields, logfield.Code(handshake.Code))
+		if handshake.State != "" { // old clients get none
+			fields = append(fields, logfield.SQLState(handshake.State))
+		}
+	case errors.As(err, &refused):
+		fields = append(fields, logfield.Code(refused.Code), logfield.SQLState(refused.State))
+	}
+	return fields
+}
+
+// ends says whether an error ends the session.
+func ends(err error) bool {
+	return errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
+		errors.Is(err, errKilled)
+}
+
+// lastCommand is for how long a session that a shutdown ends looks for a command that
+// has come meanwhile.
+const lastCommand = 10 * time.Millisecond
+
+// leave tells a client whose command crossed the shutdown that it was not carried out.
+// To one that waits for nothing servers say nothing, either, and so its driver takes the
+// connection for one that has become stale.
+func (s *Session) leave() {
+	if s.client.SetReadDeadline(time.Now().Add(lastCommand)) != nil || s.client.Fill() != nil {
+		return
+	}
+	for {
+		payload, ok, err := s.batch.next()
+		if !ok || err != nil {
+			return
+		}
+		s.client.packetNum = 1
+		if len(payload) > 0 {
+			switch cmd := protocol.Command(payload[0]); {
+			case cmd == protocol.ComQuit:
+				return
+			case cmd.AnswerShape() == protocol.ShapeNone:
+				continue
+			}
+		}
+		s.refuse(login.ErrShutdown)
+		_ = s.client.flush() // the session ends either way
+		return
+	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A server closes a connection that has said nothing for wait_timeout (of an interactive
-// client, interactive_timeout), and the session goes with its connection: hung_up.go. Two
+// client, interactive_timeout), and the session goes with its connection: missBackends. Two
 // things are left to do here. A session without a connection is closed by the proxy, when
 // the server would have done so. And a connection must not be closed while its client is
 // busy with what the proxy answers itself, such as NEXTVAL: the server is told by a

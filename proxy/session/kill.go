@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
@@ -27,34 +26,6 @@ func (t *texts) kill(sql []byte) error {
 		return t.answers.answerLocal(sql, nil)
 	}
 	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
-}
-
-// killed returns the id that a KILL names, by the user variable that it may have for it; 0 if that
-// is none.
-func (f *facts) killed(k *statement.KillTarget, variable string) (uint64, error) {
-	switch k.Operand {
-	case statement.KillVariable:
-		return f.userVariable(variable)
-	case statement.KillSelf:
-		return uint64(f.at.id), nil
-	}
-	return k.ID, nil
-}
-
-// userVariable asks for the value of a user variable, "@x": 0 if it is no id.
-func (f *facts) userVariable(name string) (uint64, error) {
-	if f.at.cur == nil { // nothing was set yet
-		return 0, nil
-	}
-	c, err := f.at.Attach()
-	if err != nil {
-		return 0, err
-	}
-	row, err := f.at.AskRow(c, "SELECT "+name, 1, "a variable's value")
-	if err != nil {
-		return 0, err
-	}
-	return kill.ConnectionID(string(row[0])), nil
 }
 
 // processKill handles COM_PROCESS_KILL.
@@ -170,42 +141,3 @@ func (t *texts) killsAmong(sql []byte) error {
 	}
 	return err
 }
-
-// KillsAs is the user.
-func (s *Session) KillsAs() kill.Account {
-	return kill.Account{Name: s.login.Account.Name, Admin: s.login.Account.Admin}
-}
-
-// ConnAt returns the connection to a shard, nil if there is none.
-func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
-
-// Places returns the session's connections to servers, from outside, and by which
-// right somebody may kill them.
-func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Right) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.introduced && b.login.Account.Name == by.Name:
-		right = kill.OfSame
-	case by.Admin:
-		right = kill.OfAny
-	}
-	if !b.introduced || right == kill.Denied { // it is nobody's yet
-		return nil, right
-	}
-	account := b.login.Account // which changes only while it is not introduced
-	for shard, c := range b.conns {
-		creds, ok := account.Credentials(shard)
-		places = append(places, kill.Place{
-			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: ok,
-			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !ok),
-		})
-	}
-	return places, right
-}
-
-// Interrupt ends, from outside, what the session waits for in the proxy itself.
-func (s *Session) Interrupt() { s.numbers.Patience.Interrupt() }
-
-// Doomed is why the session is being ended from outside.
-func (s *Session) Doomed() *kill.Doom { return &s.doom }

@@ -59,24 +59,8 @@ func (s *Session) identify(attempt *protocol.Attempt) error {
 	return nil
 }
 
-// introduce says that the user is known, for others to read, or that it changes.
-func (o *outside) introduce(is bool) {
-	o.mu.Lock()
-	o.introduced = is
-	o.mu.Unlock()
-}
-
 // SetDeadline bounds, or with the zero time no longer bounds, what a client that logs in may take.
 func (s *Session) SetDeadline(t time.Time) error { return s.client.until(t) }
-
-// prolongLogin gives a client that is logging in the whole time again, of which a pause has
-// used some.
-func (a *attachment) prolongLogin() error {
-	if a.introduced { // nothing more is expected of it
-		return nil
-	}
-	return a.client.until(time.Now().Add(a.set.Login.Timeout))
-}
 
 // EnterDefault has the login wait while the default shard is paused. The routes are those of
 // afterwards.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -9,6 +10,7 @@ import (
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // longCommand handles a command that is too long to be held whole; b is what has
@@ -115,16 +117,208 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	return true, nil
 }
 
-// attachForUnread attaches a connection for a statement that is too long to be
-// analysed: it may be anything.
-func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
-	c, err := a.Attach()
+// boundLong refuses a text too long to be analysed that may put rows into a table with a bound
+// column. sql is its beginning.
+func (s *Session) boundLong(sql []byte) error {
+	if s.routes.Default() != nil {
+		s.awaitOwners()
+	}
+	if !s.boundHere() {
+		return nil
+	}
+	if err := s.ownersUnknown(); err != nil {
+		return err
+	}
+	c, err := s.Attach()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := a.BringLastID(c, false); err != nil {
-		return nil, err
+	if s.severalAgreed() {
+		if s.state.ModeUnknown || s.state.QuotesUnknown || s.state.EscapesUnknown {
+			if err := s.askMode(c); err != nil {
+				return err
+			}
+		}
+		s.scan = &lex.Scan{Mode: s.state.Mode}
 	}
-	a.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
-	return c, nil
+	begins := statement.ReadBeginning(sql, s.state.Mode)
+	s.explained = begins.Table != nil
+	if begins.Table != nil {
+		b, err := s.binding(begins.Table)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			return protocol.NotSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+				b.Table, b.Column, b.Sequence, s.set.MaxStatement)
+		}
+	}
+	if !begins.Certain {
+		s.scan = nil
+		return s.set.errLongUnread()
+	}
+	return nil
+}
+
+// errLongUnread is the error for a text that is too long to be held and may put rows into tables
+// that are not known.
+func (s *Settings) errLongUnread() error {
+	return protocol.NotSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
+		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.MaxStatement)
+}
+
+// errSecondStatement ends a session in which a text that was already on its way turns out to be
+// of several statements. The server never gets the end of it, and runs nothing.
+var errSecondStatement = errors.New("a long text of several statements, where columns are filled from sequences")
+
+// scanned follows the part of a long text that stands in a piece of its packets. At what may be a
+// second statement it closes c, and the rest of the text is only taken in. Not even COM_QUIT may
+// come behind the beginning then: it could be the end of the text.
+func (r *relay) scanned(c *backend.Conn, piece []byte) error {
+	skip := min(r.scanFrom, len(piece))
+	r.scanFrom -= skip
+	if !r.scan.Next(piece[skip:]) {
+		return nil
+	}
+	r.scan = nil
+	r.at.forget(c)
+	c.Close()
+	return errSecondStatement
+}
+
+// sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
+// with the empty one that ends them.
+func (r *relay) sendFile(c *backend.Conn) error {
+	if err := r.at.client.disarm(); err != nil {
+		return err
+	}
+	var writeErr error
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
+	continued := false
+	num := c.Answer.PacketNum + 1
+	for {
+		b := r.at.client.Buffered()
+		n, ended := 0, false
+		for len(b)-n >= protocol.HeaderSize {
+			size := protocol.PayloadLen(b[n:])
+			if len(b)-n < protocol.HeaderSize+size {
+				break
+			}
+			r.batch.number(b[n:], num)
+			num++
+			n += protocol.HeaderSize + size
+			ended = size == 0 && !continued
+			continued = size == protocol.MaxFragment
+			if ended {
+				break
+			}
+		}
+		if n > 0 {
+			// A server that refuses the file closes; its answer says why.
+			if writeErr == nil {
+				_, writeErr = c.Write(b[:n])
+			}
+			r.at.client.Discard(n)
+		}
+		if ended {
+			return nil
+		}
+		if len(r.at.client.Buffered()) > protocol.BufferSize {
+			r.batch.number(r.at.client.Buffered(), num)
+			num++
+			sent, err := r.passPacket(c, &writeErr)
+			if err != nil {
+				return err
+			}
+			continued = sent == protocol.MaxFragment
+			continue
+		}
+		if err := r.at.client.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// passPacket passes on one packet of the client that is longer than is worth
+// holding, as its bytes come; the header must be buffered. It returns the
+// payload's length. Once a write failed the rest is only taken in: the server's
+// answer tells why.
+func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
+	if err := r.at.client.disarm(); err != nil {
+		return 0, err
+	}
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
+	header := r.at.client.Buffered()
+	size = protocol.PayloadLen(header)
+	r.at.client.packetNum = header[protocol.HeaderSize-1] + 1
+	rest := protocol.HeaderSize + size
+	for {
+		b := r.at.client.Buffered()
+		b = b[:min(len(b), rest)]
+		if r.scan != nil && c != nil {
+			if err := r.scanned(c, b); err != nil {
+				*writeErr = err
+			}
+		}
+		if *writeErr == nil && len(b) > 0 {
+			_, *writeErr = c.Write(b)
+		}
+		r.at.client.Discard(len(b))
+		rest -= len(b)
+		if rest == 0 {
+			return size, nil
+		}
+		if err := r.at.client.fill(); err != nil {
+			return size, err
+		}
+	}
+}
+
+// passCommand passes on a command that is not held whole, all its packets, and
+// relays the answer. The command's first bytes are buffered, nothing is in flight.
+func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	var writeErr error
+	err := r.passPackets(c, &writeErr)
+	r.scan = nil
+	if err != nil {
+		return err
+	}
+	if errors.Is(writeErr, errSecondStatement) {
+		r.refuse(r.at.set.errLongUnread())
+		_ = r.at.client.flush() // the session ends either way
+		return errSecondStatement
+	}
+	if shape == protocol.ShapeNone {
+		return r.relayAnswers(c, writeErr, nil)
+	}
+	return r.relayAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
+}
+
+// skipCommand takes in and drops a command, all its packets.
+func (r *relay) skipCommand() error {
+	dropped := errors.New("dropped")
+	return r.passPackets(nil, &dropped)
+}
+
+// passPackets is passPacket for all packets of a command.
+func (r *relay) passPackets(c *backend.Conn, writeErr *error) error {
+	for {
+		size, err := r.passPacket(c, writeErr)
+		if err != nil || size < protocol.MaxFragment {
+			return err
+		}
+		for len(r.at.client.Buffered()) < protocol.HeaderSize {
+			if err := r.at.client.fill(); err != nil {
+				return err
+			}
+		}
+		r.batch.number(r.at.client.Buffered(), r.at.client.packetNum)
+		if r.at.client.Buffered()[3] != r.at.client.packetNum {
+			return r.outOfOrder(r.at.client.packetNum)
+		}
+		r.scanFrom = protocol.HeaderSize
+	}
 }

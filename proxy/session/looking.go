@@ -63,18 +63,6 @@ func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
 	return true, nil
 }
 
-// Ask runs a statement of ours, for a Writer.
-func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.at.Ask(c, sql) }
-
-// Sees says whether the user may look at a sequence.
-func (f *facts) Sees(name []byte) (bool, error) {
-	if f.at.login.Account.MaySee() {
-		return true, nil
-	}
-	may, err := f.mayUse(&f.numbers.Patience, name)
-	return may, f.numbers.Patience.Over(err)
-}
-
 // looking is a question about sequences that is prepared.
 type looking struct {
 	question []byte // the client's

@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -84,11 +83,6 @@ func (o *order) answerInOrder(handle func() error) error {
 	return nil
 }
 
-// errSentBehind is the end of a session whose client has sent on behind a command that did
-// not come to its server, without waiting for the answer. A server does not fail BEGIN: to
-// go on would run what was meant to be in a transaction outside of it.
-var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
-
 // othersDepend says whether what comes behind the command being handled may do something
 // else without it.
 func (o *order) othersDepend() bool {
@@ -132,4 +126,19 @@ func (o *order) sentBehind() bool {
 	_ = o.client.Fill() // likewise
 	_ = o.client.until(time.Time{})
 	return o.relay.batch.more()
+}
+
+// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
+	switch command := protocol.Command(payload[0]); {
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
+		return payload[1:], true
+	case command != protocol.ComQuery:
+		return nil, false
+	}
+	n, ok := protocol.CutAttributes(payload[1:])
+	if !ok {
+		return nil, false
+	}
+	return payload[1+n:], true
 }

@@ -1,11 +1,37 @@
 package session
 
 import (
+	"context"
+	"sync"
+	"time"
+
 	"seqproxy/backend"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
 
-// This file is what the Server sees of a session, and has it do, from outside.
+// outside is what other goroutines see of a session, and tell it.
+type outside struct {
+	id        uint32          // what the client holds for its connection id
+	serial    uint64          // of all the server's sessions, never given again
+	connected time.Duration   // when, by clock
+	ctx       context.Context // ends when the session is cut
+	cancel    context.CancelFunc
+
+	// guards what follows, tally.Report, and changes of conns, which others read
+	mu          sync.Mutex
+	resting     bool // it waits for a command; false in the login
+	transacting bool // it has a transaction open; valid while resting
+	busy        bool // it is with a command; false in the login
+	// a server may have closed one of conns while it was idle
+	backendClosed bool
+	// its account does not change, and may be read under mu
+	introduced bool
+	// has client and conns under watch; nil in a young session
+	watcher *kill.Watcher
+	conns   map[*backend.Shard]*backend.Conn // one for each shard that was needed
+}
 
 // Begin gives the session its connection id, and its number among all sessions, before it is served.
 func (o *outside) Begin(id uint32, serial uint64) { o.id, o.serial = id, serial }
@@ -15,6 +41,26 @@ func (o *outside) ID() uint32 { return o.id }
 
 // Serial is the number of the session among all of the Server's, never given again.
 func (o *outside) Serial() uint64 { return o.serial }
+
+// introduce says that the user is known, for others to read, or that it changes.
+func (o *outside) introduce(is bool) {
+	o.mu.Lock()
+	o.introduced = is
+	o.mu.Unlock()
+}
+
+// connBy is the connection that the session's state calls so; nil for 0.
+func (o *outside) connBy(id state.ConnID) *backend.Conn {
+	if id == 0 {
+		return nil
+	}
+	for _, c := range o.conns {
+		if idOfConn(c) == id {
+			return c
+		}
+	}
+	return nil
+}
 
 // AtAdmin says whether the client came to the admin address.
 func (b *backends) AtAdmin() bool { return b.login.AtAdmin }
@@ -98,3 +144,103 @@ func (b *backends) Info() stats.SessionInfo {
 	b.tally.Report.SortShards(i.Shards)
 	return i
 }
+
+// Drain ends the wait for the next command, from outside. A session that is busy
+// sees the shutdown when it has done its work.
+func (b *backends) Drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.busy {
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// Cut ends the session from outside: everything it may wait for fails.
+func (b *backends) Cut() {
+	b.client.Abort()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cancel()
+	for _, c := range b.conns {
+		c.Abort()
+	}
+}
+
+// WatchedBy puts the session's connections under watch, from outside.
+func (b *backends) WatchedBy(on *kill.Watcher) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watcher = on
+	// What fails here was closed a moment ago.
+	_ = on.Add(b.client.Conn, kill.ClientToken(b.serial))
+	for _, c := range b.conns {
+		b.watchLocked(c)
+	}
+}
+
+// watchLocked puts a backend connection under watch if the session is.
+func (b *backends) watchLocked(c *backend.Conn) {
+	if b.watcher != nil {
+		// a connection that is closed is noticed when it is used
+		_ = b.watcher.Add(c.Conn, kill.BackendToken(b.serial))
+	}
+}
+
+// ClientHungUp ends the session, from outside, if its client has hung up: what it waits for
+// fails, and a statement that is being answered is ended on its server.
+func (b *backends) ClientHungUp() {
+	if kill.HungUp(b.client.Conn) {
+		b.doom.Set(kill.Vanished)
+		b.Cut()
+	}
+}
+
+// BackendHungUp says, from outside, that a server may have closed a connection of the
+// session. One that waits for a command looks now, one that is busy when it is done.
+func (b *backends) BackendHungUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backendClosed = true
+	if !b.busy {
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// KillsAs is the user.
+func (s *Session) KillsAs() kill.Account {
+	return kill.Account{Name: s.login.Account.Name, Admin: s.login.Account.Admin}
+}
+
+// ConnAt returns the connection to a shard, nil if there is none.
+func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
+
+// Places returns the session's connections to servers, from outside, and by which
+// right somebody may kill them.
+func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Right) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.introduced && b.login.Account.Name == by.Name:
+		right = kill.OfSame
+	case by.Admin:
+		right = kill.OfAny
+	}
+	if !b.introduced || right == kill.Denied { // it is nobody's yet
+		return nil, right
+	}
+	account := b.login.Account // which changes only while it is not introduced
+	for shard, c := range b.conns {
+		creds, ok := account.Credentials(shard)
+		places = append(places, kill.Place{
+			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: ok,
+			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !ok),
+		})
+	}
+	return places, right
+}
+
+// Interrupt ends, from outside, what the session waits for in the proxy itself.
+func (s *Session) Interrupt() { s.numbers.Patience.Interrupt() }
+
+// Doomed is why the session is being ended from outside.
+func (s *Session) Doomed() *kill.Doom { return &s.doom }

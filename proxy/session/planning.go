@@ -189,12 +189,6 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// Exists says whether there is a sequence of that name.
-func (f *facts) Exists(name []byte) (bool, error) {
-	exists, err := f.at.set.names.Exists(&f.numbers.Patience, name)
-	return exists, f.numbers.Patience.Over(err)
-}
-
 // takesNumbers says whether a text has calls that are answered here.
 func takesNumbers(a *plan.Action) bool {
 	for i := range a.Slots {
@@ -262,4 +256,45 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// ofSequenceTable stands in ddl.Sequence.Schemas for a name that had the schema of the sequence
+// table in front: it can be no server's.
+const ofSequenceTable = -1
+
+// resolveNames has every name of a statement about sequences be what is meant by it, in place: in
+// UTF-8, without the schema of the sequence table, or as a list shows it.
+func (p *planning) resolveNames(st *statement.Statement, charset string) error {
+	ddl := st.Sequence
+	if ddl == nil {
+		return nil
+	}
+	for i := range ddl.Names {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.sequenceSchema {
+			ddl.Names[i], ddl.Schemas[i] = ddl.Names[i][n+1:], ofSequenceTable
+		}
+		if err := p.convert(&ddl.Names[i], charset); err != nil {
+			return err
+		}
+	}
+	for _, text := range [...]*[]byte{&ddl.Pattern, &ddl.Comment, &ddl.OwnerSchema, &ddl.OwnerTable, &ddl.OwnerColumn, &ddl.Kind.Format, &ddl.Kind.Zone, &ddl.KeyText} {
+		if err := p.convert(text, charset); err != nil {
+			return err
+		}
+	}
+	if st.Proxy != nil {
+		if err := p.convert(&st.Proxy.Shard, charset); err != nil {
+			return err
+		}
+		return p.convert(&st.Proxy.Address, charset)
+	}
+	if st.Kind != statement.ShowCreateSequence || p.at.routes.Default() == nil {
+		return nil
+	}
+	w := p.shown()
+	listed, err := w.Listed(ddl, p.at.Attach)
+	if listed != nil {
+		ddl.Names[0], ddl.Schemas[0] = listed, 0
+	}
+	return err
 }

@@ -1,14 +1,11 @@
 package session
 
 import (
-	"context"
-
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -140,67 +137,6 @@ func (t *texts) special(sql []byte) error {
 	return t.delivery.single(sql)
 }
 
-// several handles a text of several statements, or of one that may hide others. A USE
-// among them has changed the schema if all went well; if not, the shard is the same in
-// any case.
-func (t *texts) several(sql []byte) error {
-	if err := t.at.outwait(); err != nil {
-		return err
-	}
-	schema, err := t.planning.mayPassSeveral(sql)
-	if err != nil {
-		return err
-	}
-	defaultStep := t.planning.defaultStepInside(sql)
-	if err := t.delivery.single(sql); err != nil || t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
-		return err
-	}
-	if schema != nil {
-		t.state.Schema = string(schema)
-	}
-	if !defaultStep {
-		return nil
-	}
-	t.state.StepLost = true
-	return t.at.keepStep(t.at.cur)
-}
-
-// administer answers a statement about sequences as things.
-func (t *texts) administer(sql []byte) error {
-	st := &t.planning.stmt
-	if relay, err := t.planning.concernsServer(st); err != nil {
-		return err
-	} else if relay {
-		return t.delivery.passOn(sql)
-	}
-	return t.administerHere(st, nil)
-}
-
-// administerHere answers such a statement, whose names are converted; p is it if it is
-// prepared.
-func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
-	if err := t.at.notHere(st); err != nil {
-		return err
-	}
-	t.at.tally.Becomes(stats.KindAdmin)
-	t.at.disengage()
-	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := t.at.set.admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
-	if err = t.numbers.Patience.Over(err); err == nil {
-		err = t.answers.table(table, p)
-	} else if t.at.login.Account.MaySee() && !ends(err) {
-		err = inFull(err)
-	}
-	if after := t.afterAnswer; after != nil {
-		t.afterAnswer = nil
-		defer after()
-		if err == nil {
-			err = t.client.flush()
-		}
-	}
-	return err
-}
-
 // filled handles a text that may have to be filled in.
 func (t *texts) filled(sql []byte) error {
 	query, sql, err := t.planning.beginFilling(sql, false)
@@ -212,4 +148,75 @@ func (t *texts) filled(sql []byte) error {
 	}
 	defer func() { t.planning.fill = nil }()
 	return t.special(sql)
+}
+
+// useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
+// to the shard that owns the schema, with the session's state. p is the prepared USE that is
+// executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
+func (t *texts) useSchema(schema string, p *prepared) error {
+	shard, err := t.at.enterFor(schema)
+	if err != nil {
+		return err
+	}
+	if shard == nil { // only keys: there is nothing that could miss it
+		t.state.Schema = schema
+		t.state.LastAnswer = state.OurOK
+		t.relay.reply(protocol.OK{})
+		return nil
+	}
+	c := t.at.cur
+	opened := false
+	switch {
+	case c == nil:
+		if c = t.at.conns[shard]; c == nil { // else it is that of a relayed login
+			c, err = t.at.open(shard, "")
+			opened = true
+		}
+	case c.Shard() != shard:
+		c, err = t.at.connForSchema(schema)
+	}
+	if err != nil {
+		return err
+	}
+	t.state.LastAnswer = state.ByServer
+	if p != nil && p.conn != c {
+		if p.mode.Charset != t.state.Mode.Charset && !ascii([]byte(schema)) {
+			return protocol.NotSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
+		}
+		t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		t.relay.scratch = append(t.relay.scratch, schema...)
+		protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
+		err = t.relay.sendScratch(c)
+	} else {
+		t.relay.enqueue(c, protocol.ShapeResult)
+		err = t.relay.settle()
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Answer.ErrCode == 0:
+		t.at.current(c)
+		t.state.Schema, t.state.SchemaUnknown = schema, false
+	case opened: // the session stays where it was: nowhere
+		t.at.forget(c)
+		c.Quit()
+	}
+	return nil
+}
+
+// onSchema relays the command just parsed, which creates, alters or drops a schema,
+// to the shard that owns it. The session stays where it is.
+func (t *texts) onSchema(schema string) error {
+	c, err := t.at.connForSchema(schema)
+	t.state.LastAnswer = state.ByServer
+	if t.at.elsewhere(schema) {
+		// What the statement leaves behind is not where the session will look for it.
+		t.state.LastAnswer = state.OurOK
+	}
+	if err != nil {
+		return err
+	}
+	t.relay.enqueue(c, protocol.ShapeResult)
+	return t.relay.settle()
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 
+	"go.uber.org/zap"
+
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
@@ -221,4 +223,21 @@ func (r *relay) outOfOrder(num uint8) error {
 	r.refuse(errOutOfOrder)
 	_ = r.at.client.flush() // the session ends either way
 	return errPacketOrder
+}
+
+// pending says whether commands wait to be sent.
+func (r *relay) pending() bool { return r.batch.size > 0 }
+
+// suspects takes note of an insert id in an answer of c that its statement does not explain.
+func (r *relay) suspects(c *backend.Conn, e *expected) {
+	if !r.at.set.bound().bindsOn(c.Shard(), r.at.routes) {
+		return
+	}
+	r.at.shared.Counters.Suspects.Add(1)
+	text := e.text
+	if !text.kept {
+		text = r.slow.text // it came alone
+	}
+	r.at.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
+		zap.ByteString(logfield.NameStatement, r.slow.redacted(text)))
 }

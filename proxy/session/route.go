@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -358,10 +357,4 @@ func (r *route) table() *protocol.Table {
 	return &protocol.Table{Columns: routeColumns, Rows: [][]any{{
 		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.Words()), code, state, orNull(message),
 	}}}
-}
-
-// ends says whether an error ends the session.
-func ends(err error) bool {
-	return errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
-		errors.Is(err, errKilled)
 }

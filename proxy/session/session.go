@@ -6,12 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
 	"seqproxy/backend"
-	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
@@ -47,13 +42,6 @@ type Session struct {
 	texts    // by what they ask for
 	executor // of prepared statements
 }
-
-// Why a session ends without anything being wrong.
-var (
-	errQuit     = errors.New("client quit")
-	errShutdown = errors.New("proxy is shutting down")
-	errKilled   = errors.New("killed by a client's KILL")
-)
 
 // New makes the session of a client that has connected. It ends with ctx, or is to be dropped if it
 // is not served.
@@ -180,6 +168,78 @@ func (s *Session) beginCommand(payload []byte) error {
 	return nil
 }
 
+// command handles one command, given as its payload: it takes it into the batch,
+// or answers it. An error that the client gets is no error here; one that is
+// returned ends the session.
+func (s *Session) command(payload []byte) error {
+	if len(payload) == 0 {
+		return s.answerAlone(func() error { return unknownCommand() })
+	}
+	switch cmd := protocol.Command(payload[0]); cmd {
+	case protocol.ComQuery:
+		return s.query(payload[1:])
+	case protocol.ComStmtExecute:
+		return s.execute(payload)
+	case protocol.ComStmtBulkExecute:
+		return s.answerAlone(func() error { return s.executeBulk(payload) })
+	case protocol.ComStmtPrepare:
+		return s.answerAlone(func() error { return s.prepare(payload[1:]) })
+	case protocol.ComStmtClose, protocol.ComStmtReset, protocol.ComStmtLongData, protocol.ComStmtFetch:
+		return s.onPrepared(cmd, payload)
+	case protocol.ComPing:
+		if s.cur == nil {
+			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
+		}
+		s.state.Pinged()
+		return s.relayCommand(protocol.ShapeOne, false)
+	case protocol.ComInitDB:
+		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })
+	case protocol.ComSetOption:
+		return s.answerAlone(func() error { return s.setOption(payload) })
+	case protocol.ComResetConn:
+		return s.answerAlone(s.resetConnection)
+	case protocol.ComChangeUser:
+		return s.changeUser(payload)
+	case protocol.ComQuit:
+		if err := s.settle(); err != nil {
+			return err
+		}
+		return errQuit
+	case protocol.ComCreateDB, protocol.ComDropDB:
+		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
+	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
+		protocol.ComDebug, protocol.ComShutdown:
+		s.state.LastAnswer = state.ByServer
+		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
+			return s.answerAlone(s.statistics)
+		}
+		return s.relayCommand(cmd.AnswerShape(), true)
+	case protocol.ComProcessKill:
+		return s.answerAlone(func() error { return s.processKill(payload) })
+	case protocol.ComRegisterSlave:
+		return s.relayCommand(protocol.ShapeOne, true)
+	case protocol.ComBinlogDump, protocol.ComBinlogDumpGTID, protocol.ComTableDump:
+		return s.handOver()
+	}
+	return s.answerAlone(func() error { return unknownCommand() })
+}
+
+// setOption relays COM_SET_OPTION and remembers it for further shards.
+func (s *Session) setOption(payload []byte) error {
+	option := append([]byte(nil), payload[1:]...)
+	if s.routes.Default() == nil {
+		s.reply(protocol.OK{})
+		return nil
+	}
+	if err := s.relayCommand(protocol.ShapeOne, true); err != nil {
+		return err
+	}
+	if s.cur != nil && s.cur.Answer.ErrCode == 0 {
+		s.state.Option = option
+	}
+	return nil
+}
+
 // await waits until more of the client's bytes are there. A command too long to
 // be buffered is handled on the way.
 func (s *Session) await() error {
@@ -298,75 +358,6 @@ func (s *Session) trim() {
 	if cap(s.scratch) > maxKept {
 		s.scratch = nil
 	}
-}
-
-// logEnd says once why the session ended.
-func (s *Session) logEnd(err error) {
-	if errors.Is(err, errQuit) && !s.shared.Log.Core().Enabled(zap.DebugLevel) {
-		return // most end so, and what follows allocates
-	}
-	level, event := ending(err, &s.doom)
-	if !s.shared.Log.Core().Enabled(level) {
-		return
-	}
-	var auth *protocol.AuthError
-	if s.login.Account.Name == "" && errors.As(err, &auth) {
-		// the name that the client gave; it was not let in
-		s.login.Account = login.Unauthenticated(auth.User)
-	}
-	s.log().Log(level, event, errorFields(err)...)
-}
-
-// ending is the event that a session ended with err.
-func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
-	var auth *protocol.AuthError
-	var handshake *protocol.HandshakeError
-	var limited *login.LimitError
-	switch {
-	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
-		return zap.InfoLevel, "session ended by a broken compressed stream"
-	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		doom.Is(): // whatever it met then
-		return zap.DebugLevel, "session closed"
-	case errors.Is(err, errIdle):
-		return zap.InfoLevel, "session ended as its client was idle"
-	case errors.Is(err, errBackendClosed):
-		return zap.InfoLevel, "session ended as the server closed its idle connection"
-	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
-		return zap.InfoLevel, "login refused"
-	case errors.As(err, &limited):
-		return zap.InfoLevel, "login refused by a limit"
-	case errors.As(err, &handshake):
-		return zap.InfoLevel, "login malformed"
-	case errors.Is(err, errBackendGone):
-		return zap.WarnLevel, "session ended with its backend connection"
-	}
-	return zap.InfoLevel, "session ended"
-}
-
-// errorFields are the fields of an error, with the code that the client got, where err
-// holds one.
-func errorFields(err error) []zap.Field {
-	fields := []zap.Field{logfield.Err(err)}
-	var refused *protocol.ServerError
-	var auth *protocol.AuthError
-	var handshake *protocol.HandshakeError
-	switch {
-	case errors.As(err, &auth) && auth.Code != 0:
-		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
-	case errors.As(err, &auth):
-		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
-	case errors.Is(err, login.ErrOnlyAdmins):
-		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
-	case errors.As(err, &handshake):
-		fields = append(fields, logfield.Code(handshake.Code))
-		if handshake.State != "" { // old clients get none
-			fields = append(fields, logfield.SQLState(handshake.State))
-		}
-	case errors.As(err, &refused):
-		fields = append(fields, logfield.Code(refused.Code), logfield.SQLState(refused.State))
-	}
-	return fields
 }
 
 // dropTallies has the totals keep what is counted of shards that the session has done with.

@@ -1,6 +1,10 @@
 package session
 
 import (
+	"bytes"
+	"fmt"
+	"strconv"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
 	"seqproxy/proxy/plan"
@@ -145,3 +149,74 @@ func (a *answers) limitedToNothing() (bool, error) {
 	rows, err := a.at.Ask(c, "SELECT 1") // which is limited, too
 	return len(rows) == 0, err
 }
+
+// table answers with a result of the proxy's own, p being the prepared statement that
+// is executed, nil for a text.
+func (a *answers) table(t *protocol.Table, p *prepared) error {
+	form, err := a.form(p != nil)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.defines(&form, t.Columns)
+	}
+	a.state.LastAnswer = state.OurOK
+	if len(t.Columns) > 0 {
+		a.state.LastAnswer = state.OurRows
+	}
+	a.warn(&form, t.Warning)
+	a.client.out = t.Append(a.client.out, a.client.packetNum, form)
+	return nil
+}
+
+// done answers OK for a statement of which the proxy is the whole truth.
+func (a *answers) done() {
+	a.state.LastAnswer = state.OurOK
+	a.relay.reply(protocol.OK{})
+}
+
+// warn says of the statement that was just answered that it began the warnings anew. If
+// it left one, that is counted in the answer, and kept for SHOW WARNINGS.
+func (a *answers) warn(form *protocol.Form, w *protocol.ServerError) {
+	if w != nil {
+		form.Warnings = 1
+	}
+	a.state.LastError = w
+	if a.state.LastAnswer == state.OurRows {
+		a.state.LastAnswer = state.OurTableRows
+	} else {
+		a.state.LastAnswer = state.OurTableOK
+	}
+}
+
+// showNotice answers SHOW WARNINGS after a statement that the server answered and that
+// took numbers of a sequence which nears its end.
+func (a *answers) showNotice() error {
+	c, notice := a.at.connBy(a.state.LastConn), a.state.Notice
+	rows, err := a.at.Ask(c, "SHOW WARNINGS")
+	if err != nil {
+		return err
+	}
+	t := &protocol.Table{Columns: alone.WarningColumns}
+	for _, row := range rows {
+		code, err := strconv.ParseUint(string(row[1]), 10, 16)
+		if err != nil {
+			return fmt.Errorf("shard %s: SHOW WARNINGS has the code %q", c.Shard().Name(), row[1])
+		}
+		t.Rows = append(t.Rows, []any{string(row[0]), code, string(row[2])})
+	}
+	t.Rows = append(t.Rows, []any{"Warning", uint64(notice.Code), notice.Message})
+	if err := a.table(t, nil); err != nil {
+		return err
+	}
+	a.state.LastAnswer, a.state.Notice = state.ByServer, notice // SHOW WARNINGS leaves them
+	return nil
+}
+
+// showsAllWarnings says whether a text is SHOW WARNINGS and nothing else.
+func showsAllWarnings(sql []byte) bool {
+	words := bytes.Fields(bytes.TrimRight(sql, "; \t\r\n"))
+	return len(words) == 2 && bytes.EqualFold(words[0], []byte("show")) && bytes.EqualFold(words[1], []byte("warnings"))
+}
+
+func isWarning(e *protocol.ServerError) bool { return e.State == protocol.StateWarning }

@@ -8,6 +8,31 @@ import (
 	"seqproxy/statement"
 )
 
+// several handles a text of several statements, or of one that may hide others. A USE
+// among them has changed the schema if all went well; if not, the shard is the same in
+// any case.
+func (t *texts) several(sql []byte) error {
+	if err := t.at.outwait(); err != nil {
+		return err
+	}
+	schema, err := t.planning.mayPassSeveral(sql)
+	if err != nil {
+		return err
+	}
+	defaultStep := t.planning.defaultStepInside(sql)
+	if err := t.delivery.single(sql); err != nil || t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
+		return err
+	}
+	if schema != nil {
+		t.state.Schema = string(schema)
+	}
+	if !defaultStep {
+		return nil
+	}
+	t.state.StepLost = true
+	return t.at.keepStep(t.at.cur)
+}
+
 // mayPassSeveral is an error where a text of several statements, or of one that may hide others,
 // cannot go to the session's shard. It returns the schema that the last USE among them names.
 func (p *planning) mayPassSeveral(sql []byte) (used []byte, err error) {

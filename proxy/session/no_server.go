@@ -8,12 +8,45 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
+	"seqproxy/proxy/login"
 	"seqproxy/proxy/plan"
-	"seqproxy/proxy/state"
 	"seqproxy/proxy/ticket"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
+
+// noServer is the error for what needs a server where there is none.
+func (a *attachment) noServer() error {
+	if !a.login.AtAdmin {
+		return errKeysOnly
+	}
+	return protocol.NotSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
+		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", a.shared.Address)
+}
+
+// version is what the session says that the server's is where there is none.
+func (a *attachment) version() string {
+	if a.login.AtAdmin {
+		if hello, ok := a.set.Routes.Greeting(); ok {
+			return hello.TrueVersion()
+		}
+	}
+	return login.NoServerVersion
+}
+
+// asksForNumbers says whether a text is one that sequences give numbers to.
+func asksForNumbers(st *statement.Statement) bool {
+	if st.Refusal != "" {
+		return true
+	}
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			return true
+		}
+	}
+	return false
+}
 
 // answerLocal answers the text just analysed when there is no shard, p being the prepared statement
 // that is executed with it, nil for a text. What drivers and command-line clients send when they
@@ -55,31 +88,6 @@ func (a *answers) alone() *alone.Facts {
 		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Stride: a.at.set.steps.Stride(),
 		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
 	}
-}
-
-// done answers OK for a statement of which the proxy is the whole truth.
-func (a *answers) done() {
-	a.state.LastAnswer = state.OurOK
-	a.relay.reply(protocol.OK{})
-}
-
-// table answers with a result of the proxy's own, p being the prepared statement that
-// is executed, nil for a text.
-func (a *answers) table(t *protocol.Table, p *prepared) error {
-	form, err := a.form(p != nil)
-	if err != nil {
-		return err
-	}
-	if p != nil {
-		p.defines(&form, t.Columns)
-	}
-	a.state.LastAnswer = state.OurOK
-	if len(t.Columns) > 0 {
-		a.state.LastAnswer = state.OurRows
-	}
-	a.warn(&form, t.Warning)
-	a.client.out = t.Append(a.client.out, a.client.packetNum, form)
-	return nil
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
@@ -157,5 +165,15 @@ func (s *Session) statistics() error {
 	up := time.Since(stats.Since).Seconds()
 	text := fmt.Sprintf("Uptime: %.0f  Threads: %d  Questions: %d  Queries per second avg: %.3f", up, s.srv.Sessions(), statements, float64(statements)/max(up, 1))
 	s.client.out, _ = protocol.AppendPacket(s.client.out, []byte(text), s.client.packetNum)
+	return nil
+}
+
+// warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
+func (a *answers) warningsWithoutServer(p *prepared) error {
+	before, last := a.state.LastAnswer, a.state.LastError
+	if err := a.table(alone.Warnings(a.state), p); err != nil {
+		return err
+	}
+	a.state.LastAnswer, a.state.LastError = before, last // SHOW WARNINGS leaves them
 	return nil
 }

@@ -2,16 +2,15 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/internal/logfield"
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
-	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -52,35 +51,6 @@ func (s *Settings) bound() *bindings {
 		return nil
 	}
 	return b
-}
-
-// awaitOwners waits, before the first INSERT, until it is known which columns own a sequence, or the
-// sequence server does not answer in time; that counts among what the command has waited.
-func (f *facts) awaitOwners() {
-	shared, owners := f.at.shared, f.at.set.owners
-	if owners.Owners() != nil {
-		return
-	}
-	begun := stats.Clock()
-	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
-	shared.ownersAsked.Do(func() {
-		if _, err := owners.LoadOwners(context.Background()); err != nil {
-			shared.ownersUnknown.Store(protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
-				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: ")))
-			shared.Log.Warn("owned columns not known yet", logfield.Err(err))
-		}
-	})
-}
-
-// ownersUnknown is an error as long as it is not known, in spite of awaitOwners, which columns own a
-// sequence, where there are several shards, whose servers could generate the same keys. With one
-// shard the configuration alone counts then.
-func (f *facts) ownersUnknown() error {
-	unknown := f.at.shared.ownersUnknown.Load()
-	if unknown == nil || !f.at.routes.Many() || f.at.set.owners.Owners() != nil {
-		return nil
-	}
-	return unknown
 }
 
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound
@@ -133,4 +103,72 @@ func (s *Settings) stillBound(in *insertsInto) error {
 	}
 	in.set, in.owners = s, owners
 	return nil
+}
+
+// A text that is passed on as it is may put a row into a table with a bound column without anybody
+// here having seen it: then the server's AUTO_INCREMENT gives the key, and may give it on another
+// shard, too. What gives that away is the insert id in the server's OK. Where bound columns are, an
+// insert id that the statement does not explain is therefore logged and counted. It is a second
+// line: the row is there by then.
+
+// bindsOn says whether any column may be bound on a shard.
+func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
+	if b == nil {
+		return false
+	}
+	for _, list := range b.tables {
+		for i := range list {
+			if owner := routes.Owner(list[i].Schema); owner == nil || owner == shard {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Numbered is a table whose bound column the server numbers by AUTO_INCREMENT, too, as the server
+// of another shard does. A row that comes in past the proxy gets a key there that may be on the
+// other shard as well.
+type Numbered struct {
+	Binding Binding
+	Shard   string
+	// Remedy is the statement, for that shard, that has the server give no numbers any more; or
+	// what to do where that is not known.
+	Remedy string
+}
+
+// Name is that of the bound column, as it was bound.
+func (n *Numbered) Name() string {
+	if n.Binding.Schema == "" {
+		return n.Binding.Table + "." + n.Binding.Column
+	}
+	return n.Binding.Schema + "." + n.Binding.Table + "." + n.Binding.Column
+}
+
+// Numbered looks at the columns that are bound now. See [backend.Routes.AutoIncrements].
+func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]backend.Credentials, error)) (all []Numbered, err error) {
+	if !s.Routes.Many() {
+		return nil, nil
+	}
+	_, _ = s.owners.LoadOwners(ctx) // or those that are known
+	bound := s.bound()
+	if bound == nil {
+		return nil, nil
+	}
+	var list []Binding
+	for _, of := range bound.tables {
+		list = append(list, of...)
+	}
+	slices.SortFunc(list, func(a, b Binding) int {
+		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	columns := make([]backend.Column, len(list))
+	for i, b := range list {
+		columns[i] = backend.Column{Schema: b.Schema, Table: b.Table, Column: b.Column}
+	}
+	found, err := s.Routes.AutoIncrements(ctx, creds, columns)
+	for _, f := range found {
+		all = append(all, Numbered{list[f.Column], f.Shard, f.Remedy()})
+	}
+	return all, err
 }

@@ -25,28 +25,7 @@ func (s *Session) renew(now *Settings) error {
 	return s.follow(routes)
 }
 
-// noRoutes lead nowhere.
-var noRoutes = &backend.Routes{}
-
-// routesFor are the ways of a session to servers: none at the admin address.
-func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
-	if atAdmin {
-		return noRoutes
-	}
-	return s.Routes
-}
-
 func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() != nil }
-
-// outwait has a command that needs the current shard, if any, wait now while that is
-// paused: to which shard it belongs is decided afterwards.
-func (a *attachment) outwait() error {
-	if !paused(a.routes.ForSchema(a.state.Schema)) {
-		return nil
-	}
-	_, err := a.Attach()
-	return err
-}
 
 // rejoin has a session that waited for a shard which was paused go where the routes of now
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
@@ -60,22 +39,6 @@ func (a *attachment) rejoin() error {
 		return nil
 	}
 	return a.follow(routes)
-}
-
-// enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
-func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
-	for {
-		shard := a.routes.ForSchema(schema)
-		if shard == nil {
-			return nil, nil
-		}
-		if err := a.enter(shard); err != nil || !a.waited {
-			return shard, err
-		}
-		if err := a.rejoin(); err != nil {
-			return nil, err
-		}
-	}
 }
 
 // moveAgain is how long a session waits that could not move, before it tries again.
@@ -155,24 +118,6 @@ func (s *Session) readsBehind() bool {
 	var st statement.Statement
 	st.Analyze(sql, s.state.Mode)
 	return st.MayReadLastStatement()
-}
-
-// pending says whether commands wait to be sent.
-func (r *relay) pending() bool { return r.batch.size > 0 }
-
-// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
-func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
-	switch command := protocol.Command(payload[0]); {
-	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
-		return payload[1:], true
-	case command != protocol.ComQuery:
-		return nil, false
-	}
-	n, ok := protocol.CutAttributes(payload[1:])
-	if !ok {
-		return nil, false
-	}
-	return payload[1+n:], true
 }
 
 // move opens a connection where the current schema is now, brings along what the session

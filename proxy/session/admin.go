@@ -1,0 +1,151 @@
+package session
+
+import (
+	"context"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// Caller is who asks about sequences, or about the proxy itself.
+type Caller struct {
+	ID      uint32 // the session's connection id
+	Admin   bool   // the user may change sequences
+	Monitor bool   // the user may see all that an admin sees
+	// NoBackslashEscapes: backslashes in the caller's strings are characters.
+	NoBackslashEscapes bool
+
+	CallerSession
+}
+
+// CallerSession is what is asked of the session of a Caller.
+type CallerSession interface {
+	// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+	AfterAnswer(f func())
+	// MayUse says whether the user may use a sequence, and so see it.
+	MayUse(ctx context.Context, name []byte) (bool, error)
+	// Audit logs that the caller has changed something by a statement, or was refused to
+	// with err. The statement must have nothing in it that may be a secret.
+	Audit(statement string, err error)
+	// Highest reads the greatest number in a column on every shard; without a schema of
+	// every table of the name. There may be no shard.
+	Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest
+	// Numbered looks which bound columns have AUTO_INCREMENT on more than one shard, as
+	// the user. An error is of shards that could not be asked.
+	Numbered(ctx context.Context) ([]Numbered, error)
+}
+
+// caller is the session as a Caller.
+func (t *texts) caller() Caller {
+	account := t.at.login.Account
+	return Caller{ID: t.at.id, Admin: account.Admin, Monitor: account.MaySee(), NoBackslashEscapes: t.state.Mode.NoBackslashEscapes, CallerSession: asker{t}}
+}
+
+// asker is a session as a CallerSession.
+type asker struct{ t *texts }
+
+// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+func (a asker) AfterAnswer(f func()) { a.t.afterAnswer = f }
+
+// MayUse says whether the user may use a sequence.
+func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
+	return a.t.planning.mayUse(ctx, name)
+}
+
+// Audit logs what the session has changed.
+func (a asker) Audit(statement string, err error) { a.t.at.Audit(statement, err) }
+
+// Highest reads the greatest number in a column on every shard, as the user: what the
+// user may not read there, nobody reads for it.
+func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
+	return a.t.at.set.Routes.Highest(ctx, a.t.at.login.Account.UserCredentials, schema, table, column, of)
+}
+
+// Numbered looks, as the user, which bound columns have AUTO_INCREMENT on more than one shard.
+func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
+	return a.t.at.set.Numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
+		creds, err := a.t.at.login.Account.UserCredentials(shard)
+		return []backend.Credentials{creds}, err
+	})
+}
+
+// atAdminAddress handles a text at the admin address.
+func (t *texts) atAdminAddress(sql []byte) error {
+	if asksForNumbers(&t.planning.stmt) {
+		return t.at.noServer()
+	}
+	return t.special(sql)
+}
+
+// administer answers a statement about sequences as things.
+func (t *texts) administer(sql []byte) error {
+	st := &t.planning.stmt
+	if relay, err := t.planning.concernsServer(st); err != nil {
+		return err
+	} else if relay {
+		return t.delivery.passOn(sql)
+	}
+	return t.administerHere(st, nil)
+}
+
+// administerHere answers such a statement, whose names are converted; p is it if it is
+// prepared.
+func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
+	if err := t.at.notHere(st); err != nil {
+		return err
+	}
+	t.at.tally.Becomes(stats.KindAdmin)
+	t.at.disengage()
+	// Not with what the statement has waited: each sequence that it names has the time for itself.
+	table, err := t.at.set.admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
+	if err = t.numbers.Patience.Over(err); err == nil {
+		err = t.answers.table(table, p)
+	} else if t.at.login.Account.MaySee() && !ends(err) {
+		err = inFull(err)
+	}
+	if after := t.afterAnswer; after != nil {
+		t.afterAnswer = nil
+		defer after()
+		if err == nil {
+			err = t.client.flush()
+		}
+	}
+	return err
+}
+
+// notHere is the error for a statement to the proxy where clients connect, if it is
+// answered at the admin address alone and the user may give it there.
+func (a *attachment) notHere(st *statement.Statement) error {
+	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
+		return nil
+	}
+	if !a.set.AdminAddressOnly || a.login.AtAdmin || !a.login.Account.MaySee() {
+		return nil
+	}
+	where := "the admin address"
+	if l := a.shared.AdminAddress; l != nil {
+		where += " " + l.String()
+	}
+	return protocol.Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE are answered at %s (admin.data_port is false)", where)
+}
+
+// maxAudited bounds the statement in an audit line.
+const maxAudited = 1 << 10
+
+// Audit logs what an admin has done, or what somebody was refused to do who is none. The
+// statement is written anew, without what may be a secret.
+func (b *backends) Audit(statement string, err error) {
+	fields := []zap.Field{zap.String(logfield.NameStatement, limit(statement, maxAudited))}
+	if err == nil {
+		b.log().Info("audit", append(fields, zap.String("outcome", logfield.OutcomeDone))...)
+		return
+	}
+	b.log().Info("audit", append(fields, zap.String("outcome", "failed"), logfield.Code(forClient(err).Code), logfield.Err(err))...)
+}
