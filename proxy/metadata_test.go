@@ -72,7 +72,7 @@ func TestWithoutResultsetMetadataNoDefinitionsAreSent(t *testing.T) {
 		p.query("SET SESSION resultset_metadata = 'FULL'")
 		number("FULL")
 		own()
-		p.query("CALL none()") // which does not tell
+		p.query("CALL none()") // the server sends no definitions here
 		number("NONE, set by a procedure")
 		own()
 		relayed()
@@ -84,8 +84,8 @@ func TestWithoutResultsetMetadataNoDefinitionsAreSent(t *testing.T) {
 		p.Direct.do(protocol.ComResetConn, "")
 		number("after a reset")
 
-		// The statements of the proxy's own on a connection have no definitions either, and
-		// the variable goes along to another shard.
+		// The proxy's own statements on a connection have no definitions either, and the variable
+		// goes along to another shard.
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: caps})
 		for _, sql := range []string{"SET resultset_metadata = NONE", "SET @x = 'abc', time_zone = '+01:00'", "SELECT NEXTVAL('s') AS n"} {
 			w.query(sql)

@@ -20,8 +20,8 @@ func createSequence(t testing.TB, e *env, name string) {
 	create(t, e, sequence.CreateOptions{Name: name})
 }
 
-// create makes a sequence. It tries again, as the proxy of a test may have little patience, and the
-// machine be busy.
+// create makes a sequence. It tries again, because a test's proxy may have a short timeout on a
+// busy machine.
 func create(t testing.TB, e *env, o sequence.CreateOptions) {
 	t.Helper()
 	o.IfNotExists = true
@@ -52,12 +52,12 @@ func TestACharacterSetChangedUnseenIsAskedForBeforeItMatters(t *testing.T) {
 	for _, change := range changes {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		w.query(change)
-		// In GBK the backslash is the second half of a character; elsewhere it would
-		// escape the quote.
+		// In GBK the backslash is the second byte of a character; elsewhere it would escape the
+		// quote.
 		if got := w.query("SELECT NEXTVAL('s') /* '\xbf\\' */ , LENGTH('\xbf\\')"); got[4] == 0xff {
 			t.Errorf("after %s: %v", change, serverError(t, got))
 		}
-		// A text that reads what the last one left is not disturbed by asking.
+		// The proxy's query does not disturb a text that reads the results of the last one.
 		w.query("CALL names()")
 		w.query("DELETE FROM mysql.help_topic WHERE 0")
 		if got := w.rows("SELECT 'x\xa1\xa1', ROW_COUNT()")[1]; got != "0" {
@@ -84,7 +84,7 @@ func TestANumberIsGivenInATextThatNamesErrorsAfterTheModeWasLost(t *testing.T) {
 		}
 		want++
 	}
-	// A text passed on unread does not hide those behind it.
+	// The statements behind a text that is passed on unread are found.
 	for _, cmd := range []protocol.Command{protocol.ComStmtPrepare, protocol.ComQuery} {
 		lose()
 		w.send(packet(command(cmd, "SELECT 'é', ROW_COUNT()")))
@@ -93,7 +93,7 @@ func TestANumberIsGivenInATextThatNamesErrorsAfterTheModeWasLost(t *testing.T) {
 			t.Errorf("a number after command %d, passed on unread: %v", cmd, serverError(t, got))
 		}
 	}
-	// To give both a number and the row count of the statement before is not possible.
+	// A text cannot have both a number and the row count of the statement before.
 	lose()
 	if err := serverError(t, w.query("INSERT INTO lg VALUES (NEXTVAL('s') + ROW_COUNT(), 'é')")); err.Code != 1235 {
 		t.Errorf("a number and a row count: got %v, want 1235", err)
@@ -142,7 +142,7 @@ func TestWhatIsInBracketsIsAnIdentifierInMSSQLMode(t *testing.T) {
 			}
 		})
 	}
-	// A shard's own mode is that of the session while it is there.
+	// A shard's own mode is that of the session while the session is there.
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t), mysqltest.Start(t, "--sql-mode=MSSQL")}})
 	createSequence(t, e, "s")
 	p := e.Pair(t, 1, wireLogin{Schema: e.Schemas[1]})
@@ -174,7 +174,7 @@ func TestAServerThatRefusesToTellTheModeEndsNoSession(t *testing.T) {
 		t.Errorf("a text: got %v, want the server's 1226", err)
 	}
 	if got := w.do(protocol.ComStmtPrepare, "SELECT 'é'"); got[4] != 0 {
-		// which the server does not count
+		// The server does not count these.
 		t.Errorf("a text to prepare: %v", serverError(t, got))
 	}
 	for _, cmd := range []protocol.Command{protocol.ComQuery, protocol.ComStmtPrepare} {
@@ -182,7 +182,7 @@ func TestAServerThatRefusesToTellTheModeEndsNoSession(t *testing.T) {
 			t.Errorf("a number, command %d: got %v, want the server's 1226", cmd, err)
 		}
 	}
-	// An error that the server cannot be told of is no other error's.
+	// An error that the proxy cannot report to the server is not shown as another's.
 	w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('nobody')")))
 	w.receive(protocol.ShapeResult, nil)
 	w.send(packet(command(protocol.ComQuery, "SHOW WARNINGS")))

@@ -12,12 +12,12 @@ import (
 )
 
 // With multi_row = "first" each row that is filled in has a key of its own, and the insert id is
-// the first row's.
+// that of the first row.
 func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MultiRowFirst = true }})
 	for i, clause := range []string{"bit_reversed", "rotate 1 digits 12", "shard bits 4", "increment by 3"} {
 		t.Run(clause, func(t *testing.T) {
-			k, _ := kind.Parse(clause) // plain, where it is no kind
+			k, _ := kind.Parse(clause) // "plain" is no kind
 			name := fmt.Sprintf("k%d", i)
 			e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n INT, UNIQUE (n))")
 			c := e.Conn(t, e.Schemas[0], nil)
@@ -26,9 +26,10 @@ func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 			if clause == "increment by 3" {
 				step = 3
 			}
-			var before uint64 // the counter of the last key
+			var before uint64 // counter of the last key
 			n := 0            // of the last row
-			// the rows have keys of counters in a row, and the insert id is the key of the first
+			// rows checks that the rows have keys of consecutive counters, and that the insert id
+			// is the first key.
 			rows := func(what string, id int64, count int) {
 				t.Helper()
 				keys := names(t, c, fmt.Sprintf("SELECT id FROM %s WHERE n > %d ORDER BY n", name, n))
@@ -73,7 +74,7 @@ func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 				}
 				rows("bulk", first, 3)
 			}
-			// A key among them that the statement gives itself stays.
+			// An explicit key among the rows stays.
 			r, err := c.ExecContext(t.Context(), into+" VALUES (NULL, 22), (77, 23), (NULL, 24)")
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +88,7 @@ func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 	}
 }
 
-// Without it the error tells of it.
+// Without the option the error names it.
 func TestSeveralRowsOfAKindAreRefusedWithTheOption(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE threes (id BIGINT PRIMARY KEY, n INT)")

@@ -14,8 +14,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// The server has a marker where the client's one for the name is: what is prepared and executed
-// there is what a direct connection has with LAST_INSERT_ID(?).
+// The server has a parameter where the client has the one for the name: the server prepares and
+// executes what a direct connection has with LAST_INSERT_ID(?).
 func TestTheNameOfANextvalIsAParameter(t *testing.T) {
 	o := newOracle(t, setup{}, manyTypes...)
 	o.fresh(t)
@@ -24,9 +24,9 @@ func TestTheNameOfANextvalIsAParameter(t *testing.T) {
 	other := []argument{textArg(mysql.MYSQL_TYPE_STRING, "x"), integer(mysql.MYSQL_TYPE_LONG, 7), null(mysql.MYSQL_TYPE_LONGLONG)}
 	for _, test := range []struct {
 		text, direct string
-		args         []argument // of the proxy
+		args         []argument // through the proxy
 		takes        uint64
-		numbers      []int // where the numbers stand among the direct arguments
+		numbers      []int // places of the numbers among the direct arguments
 	}{
 		{"SELECT NEXTVAL(?) AS a", "SELECT LAST_INSERT_ID(?) AS a", []argument{name("photos")}, 1, []int{0}},
 		{"SELECT NEXTVAL(?) AS a", "SELECT LAST_INSERT_ID(?) AS a", []argument{longData("photos")}, 1, []int{0}},
@@ -54,7 +54,7 @@ func TestTheNameOfANextvalIsAParameter(t *testing.T) {
 			continue
 		}
 		id, directID := binary.LittleEndian.Uint32(got[5:]), binary.LittleEndian.Uint32(want[5:])
-		if len(test.numbers) == 1 { // every marker is the client's own
+		if len(test.numbers) == 1 { // every parameter is the client's
 			binary.LittleEndian.PutUint32(got[5:], 0)
 			binary.LittleEndian.PutUint32(want[5:], 0)
 			compare(t, "prepare "+test.text, got, want)
@@ -87,7 +87,7 @@ func TestTheNameOfANextvalIsAParameter(t *testing.T) {
 	compareRows(t, p, manyRows)
 	compareRows(t, p, "SELECT LAST_INSERT_ID()")
 
-	// What is no name or no count takes nothing.
+	// An argument that is no name or no count takes no number.
 	before := o.nextNumber(t, "photos")
 	for _, test := range []struct {
 		text string
@@ -171,7 +171,7 @@ func TestNamesAndValuesAreParametersWhereNoServerIs(t *testing.T) {
 	long := longData("photos")
 	w.send(packet(longDataCommand(id, 0, []byte("nobody"))))
 	w.do(protocol.ComStmtReset, string(answer[5:9]))
-	for range 2 { // data lives until the execution
+	for range 2 { // long data lives until the execution
 		w.send(packet(longDataCommand(id, 0, long.value[:1])))
 		w.send(packet(longDataCommand(id, 0, long.value[1:])))
 		if got := execute(long); got[4] == 0xff {

@@ -9,8 +9,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// Only the first number of a statement is LAST_INSERT_ID(n) on the server. The others have
-// the columns that it would have.
+// Only the first number of a statement is LAST_INSERT_ID(n) on the server. The others have the same
+// column as it.
 func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	o.fresh(t)
@@ -27,7 +27,7 @@ func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 		want := p.Direct.query(inOrder(fmt.Sprintf("LAST_INSERT_ID(%d)", n), fmt.Sprintf("LAST_INSERT_ID(%d)", n+1)))
 		compare(t, item, got, want)
 
-		// Prepared. The answer to the PREPARE is held to account by type and flags alone.
+		// Prepared. The definitions in the answer to PREPARE are compared by type and flags only.
 		call, number := "NEXTVAL('photos')", "LAST_INSERT_ID(?)"
 		got = p.Proxy.do(protocol.ComStmtPrepare, inOrder(call, call))
 		want = p.Direct.do(protocol.ComStmtPrepare, inOrder(number, number))
@@ -39,13 +39,13 @@ func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 		want = p.Direct.receive(protocol.ShapeResult, nil)
 		compare(t, "prepared: "+item, got, want)
 	}
-	// What LAST_INSERT_ID() and its kin become beside a number.
+	// LAST_INSERT_ID() and its like in the same statement as a number.
 	const previous = "SELECT %s AS n, LAST_INSERT_ID(), @@identity AS i, @@session.last_insert_id AS s, LAST_INSERT_ID() + 1 AS p LIMIT 1"
 	p.query("SELECT LAST_INSERT_ID(77)")
 	n := o.nextNumber(t, "photos")
 	got := split(p.Proxy.query(fmt.Sprintf(previous, "NEXTVAL('photos')")))
 	want := split(p.Direct.query(fmt.Sprintf(previous, fmt.Sprintf("LAST_INSERT_ID(%d)", n))))
-	for i := range want[:6] { // the rows differ: a server gives the new number
+	for i := range want[:6] { // the rows differ, because a server gives the new number
 		if string(got[i]) != string(want[i]) {
 			t.Errorf("beside a number: packet %d of the columns is\n%x, want\n%x", i, got[i], want[i])
 		}
@@ -54,7 +54,7 @@ func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 		t.Errorf("beside a number: got %v, want the number before, %d", rows, n)
 	}
 	got = split(p.Proxy.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "NEXTVAL('photos')")))
-	// its parameter
+	// The number is a parameter there.
 	want = split(p.Direct.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "LAST_INSERT_ID(?)")))[1:]
 	for i := 2; i < 6; i++ {
 		if string(got[i]) != string(want[i]) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A driver takes the insert id and counts on: the rows of one statement have
-// consecutive numbers however many connections insert at the same time.
+// A driver counts on from the insert id: the rows of one statement have consecutive numbers however
+// many connections insert at the same time.
 func TestTheRowsOfAStatementHaveConsecutiveNumbersUnderConcurrency(t *testing.T) {
 	const connections, statements = 8, 60
 	o := newOracle(t, setup{}, photosTables...)

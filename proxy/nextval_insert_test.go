@@ -42,7 +42,7 @@ func TestAnInsertWithNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			all,
 		}},
 		{"into a table with AUTO_INCREMENT", []string{
-			"INSERT INTO auto (a, ref) VALUES ('x', «NEXTVAL('photos')»)", // a generated value wins
+			"INSERT INTO auto (a, ref) VALUES ('x', «NEXTVAL('photos')»)", // the generated value wins
 			left,
 			"INSERT INTO auto (id, a) VALUES («NEXTVAL('photos')», 'y')",
 			left,
@@ -54,11 +54,11 @@ func TestAnInsertWithNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 		}},
 		{"that fails", []string{
 			"SELECT LAST_INSERT_ID(42)",
-			// duplicate key after the evaluation
+			// The key is a duplicate after the number was evaluated.
 			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»), (1)",
 			"SHOW WARNINGS",
 			left,
-			"INSERT INTO photos (id) VALUES (1), («NEXTVAL('photos')»)", // and before
+			"INSERT INTO photos (id) VALUES (1), («NEXTVAL('photos')»)", // the key is a duplicate before
 			left,
 			"SELECT ROW_COUNT()",
 			"INSERT INTO nowhere (id) VALUES («NEXTVAL('photos')»)",
@@ -113,13 +113,14 @@ func TestAnInsertWithNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			all,
 		}},
 	})
-	// The command-line client has ideas of its own about bytes that are no utf8.
+	// The command-line client converts bytes that are no utf8.
 	o.run(t, []script{
 		{"in another character set", []string{
 			"SET NAMES latin1",
 			"INSERT INTO photos (title, id) VALUES ('\xe4\xdf\xff', «NEXTVAL('photos')»)",
 			"SET NAMES gbk",
-			// The second byte of the character is a backslash, of the next a quote would be data.
+			// The second byte of the character is a backslash, and that of the next would be a
+			// quote.
 			"INSERT INTO photos (title, id) VALUES ('\xbf\x5c', «NEXTVAL('photos')»)",
 			"INSERT INTO photos (title, id) VALUES ('\x81\x5c\\'NEXTVAL(''photos'')', «NEXTVAL('photos')»)",
 			"SET NAMES big5",

@@ -9,7 +9,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// A statement that its number would make longer than a packet can be takes none.
+// A statement that its number would make longer than a packet takes no number.
 func TestAStatementThatItsNumberMakesTooLongTakesNone(t *testing.T) {
 	e := newEnv(t, setup{})
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 1}); err != nil {
@@ -28,7 +28,7 @@ func TestAStatementThatItsNumberMakesTooLongTakesNone(t *testing.T) {
 	for _, test := range []struct {
 		what    string
 		command func(length int) []byte
-		fits    int // a length at which it does with its number
+		fits    int // a length that still fits with the number
 	}{
 		{"text", func(length int) []byte { return command(protocol.ComQuery, text(length)) }, protocol.MaxFragment - 200},
 		{"execution", execute, protocol.MaxFragment - 100},

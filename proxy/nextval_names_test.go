@@ -50,7 +50,7 @@ func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 			}
 			want[test.name] += 2
 		}
-		// Prepared and in an INSERT it is the same sequence.
+		// A prepared statement and an INSERT mean the same sequence.
 		answer := w.do(protocol.ComStmtPrepare, "INSERT INTO photos (id) VALUES (NEXTVAL('"+test.typed+"'))")
 		if answer[4] != 0 {
 			t.Errorf("%s: prepare %q: got %v", test.charset, test.typed, serverError(t, answer))

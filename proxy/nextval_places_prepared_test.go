@@ -61,7 +61,7 @@ func TestAPreparedNumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 	}
 }
 
-// twice looks for one number in two rows: of the results of a text, and of what it wrote.
+// twice finds a number that is in two rows, of a result or of a table.
 type twice struct {
 	t    *testing.T
 	o    *oracle
@@ -69,13 +69,13 @@ type twice struct {
 	seen map[string]string // the text that made each number
 }
 
-// check takes the rows of an answer for the numbers in them, each of which must be new.
+// check takes the numbers out of an answer's rows. Each must be new.
 func (tw *twice) check(text string, rows [][]string) {
 	tw.t.Helper()
 	for _, row := range rows {
 		in := map[string]bool{}
 		for _, v := range row {
-			if len(v) != 7 || v[0] != '7' || in[v] { // a number of this test's sequence
+			if len(v) != 7 || v[0] != '7' || in[v] { // not a number of this test's sequence
 				continue
 			}
 			in[v] = true
@@ -101,8 +101,8 @@ func binaryNumbers(answer []byte) (rows [][]string) {
 	return rows
 }
 
-// A text that would put one number into two rows must be refused, or give each its own,
-// whatever makes the rows.
+// A text that would put one number into two rows must be refused, or give each its own, whatever
+// makes the rows.
 func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
 	o := newOracle(t, setup{}, append([]string{
 		"CREATE TABLE sink (v BIGINT UNSIGNED, w BIGINT UNSIGNED, k INT UNIQUE)",
@@ -214,10 +214,10 @@ func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
 	}
 }
 
-// A server prepares a statement anew by itself when what it names has changed since. What it then
-// says of the statement's columns and parameters must fit those that the proxy has added. outlive
-// executes all statements twice after each of the changes, and compares. args returns the arguments
-// of the next execution, given the index of the change before it.
+// outlive executes all statements twice after each of the changes, and compares. A server prepares
+// a statement anew when the tables that it names have changed since, and its new definitions of
+// columns and parameters must fit those that the proxy has added. args returns the arguments of the
+// next execution, given the index of the change before it.
 func (o *oracle) outlive(t *testing.T, p *pair, all []*preparedPair, changes []string, args func(change int) []argument) {
 	t.Helper()
 	for i, change := range changes {

@@ -2,7 +2,7 @@ package proxy_test
 
 import "testing"
 
-// placesTables is what the scripts about places work on, beside photosTables.
+// placesTables are the tables of the scripts about places, with those of photosTables.
 var placesTables = append([]string{
 	"CREATE TABLE taken (id BIGINT UNSIGNED PRIMARY KEY, hits INT NOT NULL DEFAULT 0, ref BIGINT UNSIGNED)",
 	"INSERT INTO taken (id) VALUES (1), (2)",
@@ -156,7 +156,7 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 				" => INSERT INTO photos (id) VALUES (LAST_INSERT_ID({p1})); INSERT INTO photos (id, parent) VALUES (LAST_INSERT_ID({p2}), CAST({o1} AS UNSIGNED)); SELECT LAST_INSERT_ID()",
 			left,
 			"BEGIN; INSERT INTO photos (id) VALUES («NEXTVAL('photos')»); COMMIT; SELECT ROW_COUNT()",
-			// What stands behind an error does not run; its numbers are lost.
+			// Statements behind an error do not run, and their numbers are lost.
 			"INSERT INTO photos (id) VALUES (1); INSERT INTO photos (id) VALUES («NEXTVAL('photos')»); SELECT 1",
 			left,
 			"SET @x = NEXTVAL('photos'); SET @y = NEXTVAL('photos'); SELECT @x, @y, LAST_INSERT_ID()" +
@@ -165,7 +165,7 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"SELECT LAST_INSERT_ID(42)",
 			"INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID()); SELECT LAST_INSERT_ID()" +
 				" => INSERT INTO photos (id, parent) VALUES (LAST_INSERT_ID({p1}), 42); SELECT LAST_INSERT_ID()",
-			// Behind the first statement the server alone knows what LAST_INSERT_ID() was.
+			// After the first statement only the server knows what LAST_INSERT_ID() was before.
 			"INSERT INTO photos (id) VALUES (NEXTVAL('photos')); INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID()); SELECT LAST_INSERT_ID()" +
 				" => INSERT INTO photos (id) VALUES (LAST_INSERT_ID({p1})); INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p2})); SELECT LAST_INSERT_ID()",
 			left,

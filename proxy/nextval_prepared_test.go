@@ -87,7 +87,7 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 					t.Errorf("parameters: got %d, want the client's 11", pp.announced)
 				}
 				for i := range 5 {
-					pp.execute(i%2 == 0, every(int64(i+1))...) // in turn with the types and without
+					pp.execute(i%2 == 0, every(int64(i+1))...) // alternates between types and no types
 				}
 				p.query(left)
 				p.query("SELECT ROW_COUNT()")
@@ -96,7 +96,7 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 				args[0], args[2], args[3] = integer(mysql.MYSQL_TYPE_TINY, 200), integer(mysql.MYSQL_TYPE_SHORT, -2), textArg(mysql.MYSQL_TYPE_BLOB, "")
 				args[4], args[5], args[6] = integer(mysql.MYSQL_TYPE_LONG, -7), moment(mysql.MYSQL_TYPE_TIMESTAMP, 0xe4, 7, 2, 29), moment(mysql.MYSQL_TYPE_TIME)
 				args[9], args[10] = integer(mysql.MYSQL_TYPE_YEAR, 1999), integer(mysql.MYSQL_TYPE_INT24, 77)
-				if !o.Servers[0].IsMariaDB() { // which alone knows these two of a parameter
+				if !o.Servers[0].IsMariaDB() { // only MariaDB has these two types of parameters
 					args[9], args[10] = integer(mysql.MYSQL_TYPE_SHORT, 1999), integer(mysql.MYSQL_TYPE_LONG, 77)
 				}
 				pp.execute(true, args...)
@@ -106,7 +106,7 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 					args[i] = null(mysql.MYSQL_TYPE_NULL)
 					pp.execute(true, args...)
 					args = every(3)
-					args[i].value = nil // NULL of its type
+					args[i].value = nil // a NULL of its type
 					pp.execute(true, args...)
 				}
 				all := make([]argument, len(args))
@@ -122,9 +122,9 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 					args := every(4)
 					args[3], args[8], args[9] = longData("piece by piece"), longData(big+big), longData("größe")
 					pp.execute(true, args...)
-					pp.execute(true, every(5)...) // without: the data lived for one execution
+					pp.execute(true, every(5)...) // without long data, which lived for one execution
 				}
-				// COM_STMT_RESET drops it.
+				// COM_STMT_RESET drops long data.
 				lost := longData("lost")
 				pp.sendLong(p.Proxy, pp.id, []argument{{}, {}, {}, lost})
 				pp.sendLong(p.Direct, pp.directID, []argument{{}, {}, {}, lost})
@@ -187,7 +187,7 @@ func TestAPreparedInsertSeesThePreviousLastInsertID(t *testing.T) {
 			t.Errorf("LAST_INSERT_ID() afterwards: got %s, want %d", want, id)
 		}
 	}
-	// A number that only the proxy knows counts too.
+	// A number that only the proxy knows counts, too.
 	want = value(t, c, "SELECT NEXTVAL('other')")
 	if _, err := stmt.Exec(1, 2); err != nil {
 		t.Fatal(err)
@@ -197,9 +197,9 @@ func TestAPreparedInsertSeesThePreviousLastInsertID(t *testing.T) {
 	}
 }
 
-// The types of an execution that is refused as malformed are those of the next without
-// types, or not, as its server takes it. What each means is seen by values that read as
-// a number as well as a text.
+// An execution that is refused as malformed may leave its types for the next one without types;
+// whether it does depends on the server. The values read as a number as well as a text, so that
+// they show the type.
 func TestTypesThatCameWithAMalformedExecutionAreKeptAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")
@@ -228,7 +228,7 @@ func TestTypesThatCameWithAMalformedExecutionAreKeptAsByTheServer(t *testing.T) 
 					t.Helper()
 					got, stored := run(p.Proxy, proxied, binding)
 					want, wantStored := run(p.Direct, direct, binding)
-					// Which error MariaDB gives depends on where exactly its packet ends.
+					// MariaDB's error depends on where exactly its packet ends.
 					exact := step != "malformed" || !e.Servers[0].IsMariaDB()
 					if got[4] != want[4] || got[4] == 0xff && exact && !bytes.Equal(got, want) || !slices.Equal(stored, wantStored) {
 						t.Errorf("%s: got %q and stored %q, want %q and %q", step, got, stored, want, wantStored)

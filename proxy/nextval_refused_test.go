@@ -22,15 +22,15 @@ type statementLog struct {
 	db *sql.DB
 }
 
-// logStatements turns the general log of a server on; it must be the test's own.
+// logStatements turns on the general log of a server that only this test uses.
 func logStatements(t testing.TB, server *mysqltest.Server) *statementLog {
 	t.Helper()
 	server.Exec(t, "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1")
 	return &statementLog{t, server.DB(t, "")}
 }
 
-// since returns the statements that a user's connections to schema sent which contain
-// word, and empties the log.
+// since empties the log and returns its statements by a user's connections to schema that contain
+// word.
 func (l *statementLog) since(word string) []string {
 	l.t.Helper()
 	rows, err := l.db.Query("SELECT CONCAT(command_type, ': ', argument) FROM mysql.general_log WHERE argument LIKE CONCAT('%', ?, '%') AND argument NOT LIKE '%general_log%'", word)
@@ -112,20 +112,20 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 			_, err := c.ExecContext(context.Background(), words)
 			form := test.form
 			if form == "multi-statement" {
-				form = "" // said of its statement
+				form = "" // the error names the form of the single statement
 			}
 			checkError(t, words, err, 1235, "NEXTVAL", form)
 			if e, ok := err.(*mysql.MySQLError); ok && string(e.SQLState[:]) != "42000" {
 				t.Errorf("%s: got state %s, want 42000", words, e.SQLState)
 			}
 		}
-		if test.form != "multi-statement" { // which cannot be prepared anyway
+		if test.form != "multi-statement" { // no server prepares these
 			if e := serverError(t, w.do(protocol.ComStmtPrepare, test.text)); e.Code != 1235 {
 				t.Errorf("prepare %s: got %v, want 1235", test.text, e)
 			}
 		}
 	}
-	// With a parameter it can only be prepared.
+	// With a parameter these can only be prepared.
 	for _, text := range []string{"SELECT NEXTVAL(?)", "SELECT NEXTVAL('photos', ?)", "SELECT NEXT ? VALUES FROM photos"} {
 		if e := serverError(t, w.query(text)); e.Code != 1235 || !strings.Contains(e.Message, "parameter") {
 			t.Errorf("%s: got %v, want 1235 naming the parameter", text, e)
@@ -137,7 +137,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken for refused statements, want 0", after-before)
 	}
-	// The session goes on, and the error is the one that SHOW WARNINGS tells.
+	// The session goes on, and SHOW WARNINGS has the error.
 	wantError(t, c, 1235, "SELECT NEXTVAL('photos', 'a')")
 	var level, message string
 	var code int
@@ -184,7 +184,7 @@ func TestTheRestOfAStatementReachesTheServerByteForByte(t *testing.T) {
 	o.fresh(t)
 	log := logStatements(t, o.Servers[0])
 	logged := func(s string) string { return s }
-	if o.Servers[0].IsMariaDB() { // writes bytes that are no utf8 in another way
+	if o.Servers[0].IsMariaDB() { // MySQL writes bytes that are no utf8 in another way
 		logged = strings.NewReplacer("\xe4", "\\xE4", "\xff", "\\xFF", "\xfe", "\\xFE").Replace
 	}
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Collation: 8}) // latin1

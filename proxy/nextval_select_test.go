@@ -6,7 +6,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// photosTables is what the scripts work on.
+// photosTables are the tables of the scripts.
 var photosTables = []string{
 	"CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED, n INT)",
 	"CREATE TABLE auto (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20) NOT NULL, ref BIGINT UNSIGNED, UNIQUE (a))",
@@ -15,8 +15,8 @@ var photosTables = []string{
 	"INSERT INTO photos (id, title) VALUES (1, 'one'), (2, 'two'), (3, 'three')",
 }
 
-// left asks for everything that a statement leaves behind. Each is asked alone too,
-// in scripts of their own, since together they are one statement.
+// left reads everything that a statement leaves. Other scripts read each value alone, because
+// together they are one statement.
 const left = "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity"
 
 // Checklist 28.
@@ -29,7 +29,7 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 		"NEXTVAL( /* which */ 'photos'\t)", "NEXTVAL('Photos')", "NEXTVAL('PHOTOS')", "NEXTVAL(Photos)",
 		"NEXTVAL('ph\\otos')",
 	}
-	if o.Servers[0].IsMariaDB() { // MySQL's default collation does not ignore blanks at the end
+	if o.Servers[0].IsMariaDB() { // MySQL's default collation does not ignore trailing blanks
 		calls = append(calls, "NEXTVAL('photos ')", "NEXTVAL(`photos  `)")
 	}
 	for _, call := range calls {
@@ -116,7 +116,7 @@ func TestARowLimitKeepsNoKeyFromAClientWithoutShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := e.Conn(t, "", nil)
-	exec(t, c, "SET SQL_SELECT_LIMIT = 5") // as drivers do for a maximum of rows
+	exec(t, c, "SET SQL_SELECT_LIMIT = 5") // drivers set it for a maximum of rows
 	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "1" {
 		t.Errorf("text: got %s, want 1", got)
 	}
@@ -191,7 +191,7 @@ func TestASelectThatOnlyTheServerCanAnswerIsRewritten(t *testing.T) {
 			left,
 		}},
 		{"beside LAST_INSERT_ID()", []string{
-			// LAST_INSERT_ID() is the previous value wherever it stands.
+			// LAST_INSERT_ID() is the previous value at any place of the text.
 			"SELECT LAST_INSERT_ID(42)",
 			"SELECT NEXTVAL('photos') AS a, LAST_INSERT_ID() AS b LIMIT 1 => SELECT LAST_INSERT_ID({p1}) AS a, COALESCE(CAST(42 AS UNSIGNED),LAST_INSERT_ID()) AS b LIMIT 1",
 			left,

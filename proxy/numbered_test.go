@@ -9,11 +9,11 @@ import (
 	"seqproxy/sequence"
 )
 
-// counted is the counter of AUTO_INCREMENT among the options of a table.
+// counted matches the counter of AUTO_INCREMENT among the options of a table.
 var counted = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// A column that is filled from a sequence, and that the servers of several shards number too, is
-// told of with the statement that ends this.
+// SHOW SEQUENCES names a column that is filled from a sequence, but that the servers of several
+// shards number, too, with the statement that ends this.
 func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) {
 		o.Bindings = []proxy.Binding{{Table: "albums", Column: "id", Sequence: "Albums"}, {Table: "one_shard", Column: "id", Sequence: "albums"}}
@@ -22,7 +22,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE photos", "CREATE SEQUENCE albums START WITH 100", "CREATE SEQUENCE unbound")
 	mariaDB := !strings.HasPrefix(value(t, c, "SELECT VERSION()"), "9.")
 	for i, server := range e.Servers {
-		// of this session
+		// Neither mode applies to the proxy's sessions.
 		server.Exec(t, "USE "+e.Schemas[i], "SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
 			"CREATE TABLE albums (a INT, id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE "+`COMMENT 'it''s one of AUTO_INCREMENT, "x" \ ö' PRIMARY KEY, b INT) COMMENT 'AUTO_INCREMENT'`,
 			"CREATE TABLE child (album BIGINT UNSIGNED NOT NULL, FOREIGN KEY (album) REFERENCES albums (id))",
@@ -77,7 +77,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 		_, after := table(t, server, show)
 		got := after[0][1]
 		if mariaDB && n.Binding.Table == "albums" {
-			// an invisible column has to have a default there
+			// MariaDB requires a default for an invisible column.
 			got, code = strings.NewReplacer(" DEFAULT 0", "", " CHECK (`id` <> 0)", "").Replace(got), 4025
 		}
 		if got != want || mariaDB && code != 1364 && got == after[0][1] {

@@ -20,16 +20,16 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// NEXTVAL('s') means LAST_INSERT_ID(n). A script is run twice in the same schema of
-// the same server: through the proxy, and direct with LAST_INSERT_ID(n) where
-// NEXTVAL was. Everything that a client gets to see must be equal.
+// NEXTVAL('s') means LAST_INSERT_ID(n). A script runs twice in the same schema of the same server:
+// through the proxy, and direct with LAST_INSERT_ID(n) in place of NEXTVAL. Everything that a
+// client sees must be equal.
 //
-// A step is one text. In it «NEXTVAL('photos')» stands for the call through the
-// proxy, and direct for LAST_INSERT_ID(n) if it is the first of its text, for
-// a number that has the same column if not. Where that is not enough, the direct text follows
-// behind " => ", with {p1}, {p2} ... for the numbers of this step from the sequence
-// photos, {o1} ... for those of other. A step "direct: text" is only sent direct, with
-// the numbers of the step before, and its answer is not compared.
+// A step is one text. «NEXTVAL('photos')» in it stands for the call through the proxy. Direct
+// it stands for LAST_INSERT_ID(n) where it is the first of its text, else for a number of the
+// same column. A different direct text follows behind " => ", with {p1}, {p2} ... for the
+// numbers of this step from the sequence photos, {o1} ... for those of other. A step
+// "direct: text" is sent only direct, with the numbers of the step before, and its answer is
+// not compared.
 type script struct {
 	name  string
 	steps []string
@@ -38,25 +38,25 @@ type script struct {
 // scriptStep is one text of a script, ready to be sent.
 type scriptStep struct {
 	proxied, direct string
-	silent          bool // only direct, not compared
+	silent          bool // sent only direct, and not compared
 }
 
 // oracle runs scripts on an env, whose sequences photos and other it creates.
 type oracle struct {
 	*env
-	// setup is run direct before each run of a script, in the schema emptied.
+	// setup runs direct before each run of a script, in the empty schema.
 	setup []string
-	taps  *shardTaps // nil: no transcripts are made
-	raw   [][]byte   // the answers of the last run by packets
+	taps  *shardTaps // nil: no transcripts
+	raw   [][]byte   // the packets of the last run's answers
 }
 
-// firstNumbers are where the oracle's sequences start.
+// firstNumbers are the first numbers of the oracle's sequences.
 var firstNumbers = map[string]uint64{"photos": 1001, "other": 5001}
 
 func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 	t.Helper()
 	if s.Servers == nil {
-		// Scripts commit a lot and crash nothing: the disk need not be waited for.
+		// Scripts commit much and crash nothing, so the server need not wait for the disk.
 		s.Servers = []*mysqltest.Server{mysqltest.StartUnsynced(t)}
 	}
 	taps := tapShards(t, &s)
@@ -74,7 +74,7 @@ var (
 	placeholder = regexp.MustCompile(`\{([po])(\d+)\}`)
 )
 
-// compile turns steps into texts, with the numbers that the sequences will give.
+// compile turns steps into texts, with the next numbers of the sequences.
 func (o *oracle) compile(t testing.TB, steps []string) []scriptStep {
 	t.Helper()
 	next := map[string]uint64{"p": o.nextNumber(t, "photos"), "o": o.nextNumber(t, "other")}
@@ -101,7 +101,7 @@ func (o *oracle) compile(t testing.TB, steps []string) []scriptStep {
 	return compiled
 }
 
-// unmark writes placeholders in the place of marked calls.
+// unmark replaces marked calls by placeholders.
 func unmark(text string) string {
 	counts := map[string]int{}
 	first := true
@@ -116,12 +116,12 @@ func unmark(text string) string {
 			first = false
 			return "LAST_INSERT_ID(" + p + ")"
 		}
-		// has the column of LAST_INSERT_ID(n)
+		// This expression has the column of LAST_INSERT_ID(n).
 		return "IF(1,CAST(" + p + " AS UNSIGNED),LAST_INSERT_ID(" + p + "))"
 	})
 }
 
-// fill puts numbers in the place of placeholders; first are those of {p1} and {o1}.
+// fill replaces placeholders by numbers; first are those of {p1} and {o1}.
 func fill(text string, first map[string]uint64) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		m := placeholder.FindStringSubmatch(p)
@@ -137,7 +137,7 @@ func (o *oracle) fresh(t testing.TB) {
 	o.Servers[0].Exec(t, append([]string{"DROP DATABASE " + schema, "CREATE DATABASE " + schema, "USE " + schema}, o.setup...)...)
 }
 
-// run runs scripts with every kind of client, or with those named.
+// run runs scripts with every kind of client, or with those that only names.
 func (o *oracle) run(t *testing.T, scripts []script, only ...string) {
 	clients := []struct {
 		name string
@@ -202,7 +202,7 @@ func (o *oracle) compareRuns(t testing.TB, steps []scriptStep, got, want []strin
 	}
 }
 
-// differing leaves only the lines that are not in both.
+// differing removes the lines that both have.
 func differing(got, want string) (string, string) {
 	only := func(a, b string) string {
 		in := strings.Split(b, "\n")
@@ -239,7 +239,7 @@ func (o *oracle) runPackets(t *testing.T, proxied bool, steps []scriptStep, caps
 		if !proxied {
 			text = s.direct
 		}
-		// No ping in between: a status that it would reset would not be seen.
+		// No ping in between, because it would reset the status.
 		w.send(packet(command(protocol.ComQuery, text)))
 		answer := w.receive(protocol.ShapeResult, nil)
 		o.raw, answers = append(o.raw, answer), append(answers, describe(answer))
@@ -247,14 +247,13 @@ func (o *oracle) runPackets(t *testing.T, proxied bool, steps []scriptStep, caps
 	return answers
 }
 
-// quit says goodbye, so that the server does not count the connection as broken.
+// quit ends the session with COM_QUIT, so that the server does not count the connection as broken.
 func (w *wire) quit() {
 	_, _ = w.Write(packet(command(protocol.ComQuit, "")))
 	_ = w.Close()
 }
 
-// describe writes an answer's packets so that a difference can be read: every byte is
-// in it.
+// describe returns an answer's packets in a readable form that has every byte.
 func describe(answer []byte) string {
 	var b strings.Builder
 	for len(answer) >= protocol.HeaderSize {
@@ -266,7 +265,7 @@ func describe(answer []byte) string {
 	return b.String()
 }
 
-// runDriver returns what go-sql-driver makes of the answers.
+// runDriver returns the answers as go-sql-driver gives them.
 func (o *oracle) runDriver(t *testing.T, proxied bool, steps []scriptStep) []string {
 	t.Helper()
 	open := func() *sql.Conn { return o.DirectConn(t, 0, o.Schemas[0], multi) }
@@ -305,8 +304,7 @@ func isQuery(text string) bool {
 	return false
 }
 
-// driverAnswer runs a text, prepared if it has arguments, and writes down everything
-// that the driver tells.
+// driverAnswer runs a text, prepared if it has arguments, and returns all that the driver gives.
 func driverAnswer(c *sql.Conn, query bool, text string, args ...any) string {
 	ctx := context.Background()
 	if !query {
@@ -369,8 +367,8 @@ var (
 	cliAtLine = regexp.MustCompile(`at line \d+`)
 )
 
-// runCLI returns what the command-line client prints, split by statements as well as
-// it can be told: behind every step stands a marker.
+// runCLI returns the output of the command-line client, split by statements as far as possible: a
+// marker stands behind every step.
 func (o *oracle) runCLI(t *testing.T, proxied bool, steps []scriptStep) []string {
 	t.Helper()
 	const mark = "@@@@"
@@ -384,7 +382,7 @@ func (o *oracle) runCLI(t *testing.T, proxied bool, steps []scriptStep) []string
 			if proxied {
 				continue
 			}
-			// What it prints belongs to no step.
+			// Its output belongs to no step.
 			fmt.Fprintf(&input, "\\! echo %sskip\n%s;\n\\! echo %sdone\n", mark, text, mark)
 			continue
 		}

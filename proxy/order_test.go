@@ -15,7 +15,7 @@ import (
 )
 
 // Two proxies give numbers of an ORDER sequence, in every way there is, to many connections, and
-// their server is killed. Whoever asks after another was answered has the higher number.
+// their server is killed. A client that asks after another was answered has the higher number.
 func TestOrderedNumbersRiseInTheOrderOfTimeOverAllProxies(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.Start(t)}
 	var schema string
@@ -24,7 +24,7 @@ func TestOrderedNumbersRiseInTheOrderOfTimeOverAllProxies(t *testing.T) {
 	b := newEnv(t, setup{Servers: servers, Proxy: tickets, Sequence: func(o *sequence.Options) { o.Servers[0].Database = schema }})
 	admin := a.Conn(t, schema, nil)
 	exec(t, admin, "CREATE TABLE photos (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, n INT)", "CREATE SEQUENCE photos OWNED BY photos.id")
-	for _, e := range []*env{a, b} { // both hold numbers
+	for _, e := range []*env{a, b} { // both have cached numbers
 		value(t, e.Conn(t, schema, nil), "SELECT NEXTVAL('photos')")
 	}
 	exec(t, admin, "ALTER SEQUENCE photos ORDER")

@@ -10,7 +10,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// A command of a wrong packet number is an error, and the end, whoever would answer it.
+// A command with a wrong packet number is an error, which ends the session, whether the proxy or
+// the server would answer it.
 //
 // Checklist 11.
 // Checklist 25.
@@ -25,7 +26,7 @@ func TestAPacketOfAWrongNumberEndsTheSessionAsByTheServer(t *testing.T) {
 		return b
 	}
 	relayed, own := command(protocol.ComQuery, "SELECT 1"), command(protocol.ComQuery, "SELECT NEXTVAL('s')")
-	// first is the first packet of a command of 16 MB and more.
+	// first is the first packet of a command of 16 MB or more.
 	first := func(begin string) []byte {
 		return []byte("\xff\xff\xff\x00" + begin + strings.Repeat("x", protocol.MaxFragment-len(begin)))
 	}

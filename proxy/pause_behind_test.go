@@ -11,7 +11,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// inOnePiece is texts that are sent without waiting for answers.
+// inOnePiece makes one write of several texts.
 func inOnePiece(texts ...string) (all []byte) {
 	for _, sql := range texts {
 		all = append(all, packet(command(protocol.ComQuery, sql))...)
@@ -19,7 +19,7 @@ func inOnePiece(texts ...string) (all []byte) {
 	return all
 }
 
-// What a client has sent behind a BEGIN that failed must not run in no transaction.
+// Statements that a client has sent behind a failed BEGIN must not run outside of a transaction.
 func TestWhatCameBehindAStatementThatFailedInAPauseDoesNotRunWithoutIt(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.PauseTimeout = 100 * time.Millisecond }})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
@@ -36,7 +36,7 @@ func TestWhatCameBehindAStatementThatFailedInAPauseDoesNotRunWithoutIt(t *testin
 		}, "backend_gone")
 		e.resume(t, "s0")
 	}
-	// Where nothing depends on it, it is as with a server: each has its own error.
+	// Statements that do not depend on it are answered as by a server: each has its own error.
 	w := e.Wire(t, e.Addr(), login)
 	e.pause(t, "s0")
 	w.send(inOnePiece("INSERT INTO t VALUES (2)", "SELECT 1"))
@@ -59,7 +59,7 @@ func TestWhatCameBehindABeginThatWasKilledInAPauseDoesNotRun(t *testing.T) {
 	e.pause(t, "s0")
 	w.sendText("BEGIN")
 	e.awaitPausedSessions(t, 1)
-	w.sendText("INSERT INTO t VALUES (1)") // not in the proxy's buffer
+	w.sendText("INSERT INTO t VALUES (1)") // this text is not in the proxy's buffer
 	killer.sendText("KILL QUERY " + w.id())
 	killer.answerOK("KILL QUERY")
 	w.answerError("BEGIN", 1317, "interrupted")
@@ -100,7 +100,7 @@ func TestWhatCameBehindABeginForAServerThatIsAwayDoesNotRun(t *testing.T) {
 	}
 }
 
-// A client must not wait for an answer of the proxy's own because of a pause.
+// A pause must not delay an answer that the proxy makes itself.
 func TestAnswersBeforeAStatementThatWaitsAreSent(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "photos")
@@ -135,7 +135,7 @@ func TestKillOfAVariableWaitsForAPausedShard(t *testing.T) {
 	}
 }
 
-// LAST_INSERT_ID() is asked from the shard where it is.
+// The proxy asks for LAST_INSERT_ID() on the shard that has it.
 func TestLastInsertIDOfAPausedShardIsWaitedFor(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})

@@ -14,14 +14,14 @@ import (
 	"seqproxy/proxy"
 )
 
-// CREATE DATABASE of another shard's schema goes where that shard is after the pause.
+// CREATE DATABASE of another shard's schema runs on that shard's node after the pause.
 func TestASchemaOfAnotherShardIsCreatedWhereItBelongsAfterAPause(t *testing.T) {
 	for what, test := range map[string]struct {
-		schemaAt, schemaThen int // the shard that the schema is on, before and after the reload
+		schemaAt, schemaThen int // the shard of the schema, before and after the reload
 		pause                string
 		prefix               string
 		node                 bool // the second shard's node changes, to the first one's
-		server               int  // which gets the schema
+		server               int  // the server that gets the schema
 	}{
 		"a shard that gets another node":      {schemaAt: 1, schemaThen: 1, pause: "s1", node: true, server: 0},
 		"both shards paused":                  {schemaAt: 1, schemaThen: 1, pause: "", node: true, server: 0},
@@ -77,7 +77,7 @@ func TestASchemaOfAnotherShardIsCreatedWhereItBelongsAfterAPause(t *testing.T) {
 	}
 }
 
-// USE that waited for both shards goes to the nodes of after the pause.
+// USE that waited for both shards runs on their nodes after the pause.
 func TestUSEThatWaitedGoesToTheNewNode(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
@@ -101,8 +101,8 @@ func TestUSEThatWaitedGoesToTheNewNode(t *testing.T) {
 	}
 }
 
-// A session that a reload sends to a shard it has a connection to must not use that while it
-// is paused.
+// A reload may send a session to a shard that it has a connection to. The session must not use it
+// while the shard is paused.
 func TestASessionThatMovesToAPausedShardWaits(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	e.Servers[1].Exec(t, "CREATE DATABASE `"+e.Schemas[0]+"`")
@@ -117,7 +117,7 @@ func TestASessionThatMovesToAPausedShardWaits(t *testing.T) {
 		b.Shards[0].Schemas, b.Shards[1].Schemas = nil, append([]string{e.Schemas[0]}, b.Shards[1].Schemas...)
 	})
 	e.resume(t, "s0")
-	// It still waits for s1, or its answer would come before that is resumed.
+	// It still waits for s1, because otherwise its answer would come before s1 is resumed.
 	e.awaitPausedSessions(t, 1)
 	if n := e.active(t, 1); n != "0" {
 		t.Errorf("%s statements run in the pause", n)
@@ -128,8 +128,8 @@ func TestASessionThatMovesToAPausedShardWaits(t *testing.T) {
 	}
 }
 
-// A pause that is being made while a reload takes the shard away is none, and says so; one of
-// all shards holds for those that come.
+// A reload that takes a shard away undoes a pause of it that is under way, and the answer says so.
+// A pause of all shards includes those that come.
 func TestAPauseDuringAReload(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
@@ -189,7 +189,7 @@ func TestAPauseDuringAReload(t *testing.T) {
 	}
 }
 
-// Whatever pauses, resumes and reloads come at once: nobody waits for ever.
+// Pauses, resumes and reloads at the same time: no session waits for ever.
 func TestPausesResumesAndReloadsAtOnce(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
@@ -235,7 +235,7 @@ func TestPausesResumesAndReloadsAtOnce(t *testing.T) {
 	clients.Wait()
 }
 
-// Of many shards each is paused by itself.
+// One of many shards is paused alone.
 func TestOfManyShardsOneIsPaused(t *testing.T) {
 	const many = 130
 	e := newEnv(t, setup{Backend: func(o *backend.Options) {
@@ -248,7 +248,7 @@ func TestOfManyShardsOneIsPaused(t *testing.T) {
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	w.query("BEGIN")
 	for i := 1; i < many; i++ {
-		e.pause(t, fmt.Sprintf("s%d", i)) // none of which is busy
+		e.pause(t, fmt.Sprintf("s%d", i)) // no session is busy there
 	}
 	w.query("COMMIT")
 	w.query("SELECT 1")

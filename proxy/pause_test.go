@@ -14,7 +14,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// pause pauses a shard, of which no session may be left busy.
+// pause pauses a shard, and fails the test if a session is busy there.
 func (e *env) pause(t testing.TB, shard string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
@@ -31,7 +31,7 @@ func (e *env) resume(t testing.TB, shard string) {
 	}
 }
 
-// awaitPausedSessions waits until a session waits for a shard that is paused.
+// awaitPausedSessions waits until n sessions wait for a paused shard.
 func (e *env) awaitPausedSessions(t testing.TB, n int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); e.Proxy.PausedSessions() != n; time.Sleep(time.Millisecond) {
@@ -69,7 +69,7 @@ func TestStatementsForAPausedShardWait(t *testing.T) {
 	w.query("SELECT 1")
 	keys.query("CREATE SEQUENCE photos")
 	e.pause(t, "s0")
-	e.pause(t, "") // again: it stays so
+	e.pause(t, "") // a second pause changes nothing
 
 	for name, begin := range map[string]func(w *wire){
 		"a text":               func(w *wire) { w.sendText("INSERT INTO t VALUES (1)") },
@@ -127,7 +127,7 @@ func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
 	e.resume(t, "s0")
 	w.answerOK("an execution")
 
-	// What came with a statement that runs waits, once that has ended.
+	// Commands that came in one write with a running statement wait once that has ended.
 	var all []byte
 	for _, sql := range []string{"SELECT GET_LOCK('held', 60)", "INSERT INTO t VALUES (2)"} {
 		all = append(all, packet(command(protocol.ComQuery, sql))...)
@@ -241,7 +241,7 @@ func TestAnotherShardGoesOnWhileOneIsPaused(t *testing.T) {
 	w.query("SELECT 1")
 	w.sendText("USE " + e.Schemas[0])
 	e.awaitPausedSessions(t, 1)
-	away.sendText("USE " + e.Schemas[1]) // what it has set is asked from the shard that it leaves
+	away.sendText("USE " + e.Schemas[1]) // the proxy reads the session's settings on the shard that the session leaves
 	e.awaitPausedSessions(t, 2)
 	e.resume(t, "s0")
 	w.answerOK("USE")
@@ -313,7 +313,7 @@ func TestNothingRunsOnceAPauseIsThere(t *testing.T) {
 		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified > 0").Scan(&open); err != nil || open > 0 {
 			t.Errorf("round %d: %d transactions are open in the pause, %v", round, open, err)
 		}
-		// A server lists a statement for a moment behind its answer.
+		// A server lists a statement for a moment after its answer.
 		if !eventually(t, "the end of the statements", func() bool { return e.active(t, 0) == "0" }) {
 			t.Errorf("round %d: statements run in the pause", round)
 		}

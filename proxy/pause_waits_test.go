@@ -11,8 +11,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// A login that the server is to check, and that waits in a pause for longer than logins may
-// take, goes on at the node of after the pause.
+// A login that the server checks may wait in a pause for longer than logins may take. It goes on at
+// the node of after the pause.
 func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
 	const limit = 5 * time.Second
 	e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }, Proxy: func(o *proxy.Options) {
@@ -33,7 +33,7 @@ func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
 	e.awaitPausedSessions(t, 1)
 	begun := time.Now()
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[0].Nodes = []string{e.Servers[1].Addr()} })
-	time.Sleep(limit + limit/10 - time.Since(begun)) // the time is what is tested
+	time.Sleep(limit + limit/10 - time.Since(begun)) // the test is about this time
 	e.resume(t, "s0")
 	got := <-done
 	if got.err != nil {
@@ -46,7 +46,8 @@ func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
 	e.awaitPausedSessions(t, 0)
 }
 
-// A client that gives up, and a stop, end the wait of a login; a change of the user waits, too.
+// The wait of a login ends when the client gives up and when the proxy stops. A change of user
+// waits, too.
 func TestLoginsWaitInAPause(t *testing.T) {
 	e := newEnv(t, setup{})
 	pool := e.DB(t, e.Schemas[0], nil)
@@ -100,7 +101,7 @@ func TestLoginsWaitInAPause(t *testing.T) {
 	}
 }
 
-// LOAD DATA LOCAL waits before its file is asked for; a pause waits for one that has begun.
+// LOAD DATA LOCAL waits before its file is asked for. A pause waits for one that has begun.
 func TestFilesAndPauses(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
@@ -132,7 +133,7 @@ func TestFilesAndPauses(t *testing.T) {
 	}
 }
 
-// What waits goes on once, however often its shard is resumed and paused meanwhile.
+// A statement that waits runs once, however often its shard is resumed and paused meanwhile.
 func TestAWaitOutlastsAResumeWithAPauseBehind(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
@@ -159,8 +160,8 @@ func TestAWaitOutlastsAResumeWithAPauseBehind(t *testing.T) {
 	}
 }
 
-// A reload that takes away the user of a session that waits, or gives its shard another node,
-// does not end the session; COM_RESET_CONNECTION is for the new node.
+// A reload may take away the user of a session that waits, or give its shard another node. It does
+// not end the session, and COM_RESET_CONNECTION goes to the new node.
 func TestAReloadWhileSessionsWait(t *testing.T) {
 	e, move := moved(t)
 	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}

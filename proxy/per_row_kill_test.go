@@ -8,12 +8,11 @@ import (
 	"seqproxy/sequence"
 )
 
-// The server has sent its rows, so that nothing but the wait for their numbers is there to be
-// ended.
+// The server has sent its rows, so that KILL can end only the wait for their numbers.
 func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	servers := twoServers(t)
 	e := newEnv(t, setup{Servers: servers, Sequence: func(o *sequence.Options) {
-		// longer than the test waits
+		// The timeout is longer than the test waits.
 		o.Servers[0].Addr, o.AllocateTimeout = servers[1].Addr(), 2*time.Minute
 	}})
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Cache: 1}); err != nil {
@@ -21,7 +20,7 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	}
 	exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)")
 	w, killer := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]}), e.Wire(t, e.Addr(), wireLogin{})
-	w.query("DO NEXTVAL('s')") // it is known now
+	w.query("DO NEXTVAL('s')") // the proxy knows the sequence now
 	if err := servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +31,7 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
 	eventually(t, "a wait for numbers", func() bool { return waits() > 0 })
 	eventually(t, "KILL QUERY ends the wait", func() bool {
-		// the first may come a moment before the wait is one that can be ended
+		// The first KILL may come a moment before the wait begins.
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}
@@ -51,8 +50,8 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	eventually(t, "numbers again", func() bool { return w.query("DO NEXTVAL('s')")[4] == 0 })
 }
 
-// What was looked up for a statement that is refused is no wait any more when that has ended:
-// neither KILL QUERY nor the time that passes counts as part of it.
+// The queries that the proxy makes for a statement that it refuses end with the statement: neither
+// KILL QUERY nor time counts for them afterwards.
 func TestARefusedStatementLeavesNoWaitBehind(t *testing.T) {
 	e := newEnv(t, setup{})
 	for _, name := range []string{"s1", "s2"} {
@@ -67,7 +66,7 @@ func TestARefusedStatementLeavesNoWaitBehind(t *testing.T) {
 		t.Fatalf("KILL QUERY: %v", serverError(t, got))
 	}
 	if got := w.rows("SELECT NEXTVAL('s2')"); len(got) != 1 || got[0] != "1" {
-		// the first has to be reserved
+		// The first number has to be reserved.
 		t.Errorf("after a KILL QUERY between statements: got %q, want 1", got)
 	}
 }

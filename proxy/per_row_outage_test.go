@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The sequence server dies while rows pass: those that there are numbers for come, then
-// an error; and after it is back, the session goes on with numbers of its own.
+// The sequence server dies while rows pass: the rows that numbers are cached for arrive, then an
+// error. When the server is back, the session goes on with numbers of its own.
 func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	rows, numbers := mysqltest.StartUnsynced(t), mysqltest.Start(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{rows, numbers}, Sequence: func(opts *sequence.Options) {
@@ -40,7 +40,7 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	}
 	o.Sequences.Tune(sequence.Tuning{AllocateTimeout: 500 * time.Millisecond})
 	ranOut := false
-	for range 50 { // there are numbers in memory
+	for range 50 { // these numbers are cached
 		answer := w.query(text)
 		packets := split(answer)
 		got := all(answer)

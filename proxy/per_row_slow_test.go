@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A result whose numbers are reserved piece by piece at a distant server has the time anew for each
-// piece: all the waits together are longer.
+// The numbers of a long result are reserved piece by piece from a distant server. Each piece has
+// the whole timeout: all the waits together are longer.
 func TestALongResultHasTheTimeForEachPieceOfItsNumbers(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())
@@ -24,7 +24,7 @@ func TestALongResultHasTheTimeForEachPieceOfItsNumbers(t *testing.T) {
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "DO NEXTVAL('s')")
 	link.Delay(delay)
-	const rows = 300 // of which few are passed on at a time, as they are long
+	const rows = 300 // the proxy passes on few of them at a time, because they are long
 	began := time.Now()
 	_, got := table(t, c, "SELECT NEXTVAL('s'), REPEAT('x', 2000) FROM "+server.Numbers(rows))
 	took := time.Since(began)

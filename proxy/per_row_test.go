@@ -17,9 +17,9 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A SELECT ... FROM with NEXTVAL is run through the proxy, and direct with
-// LAST_INSERT_ID(2^64-1) for the first call, CAST(2^64-1 AS UNSIGNED) for the others. The
-// answers must be equal, with the sequences' numbers in the place of that constant.
+// A SELECT ... FROM with NEXTVAL runs through the proxy, and direct with LAST_INSERT_ID(2^64-1) for
+// the first call and CAST(2^64-1 AS UNSIGNED) for the others. The answers must be equal, with the
+// sequences' numbers in place of that constant.
 
 // rowCalls returns the two texts of one with «calls», and the sequences of the calls.
 func rowCalls(text string) (proxied, direct string, sequences []string) {
@@ -49,8 +49,8 @@ func rowCalls(text string) (proxied, direct string, sequences []string) {
 	return proxied, b.String(), sequences
 }
 
-// withNumbers returns an answer with numbers in the place of the constant; next are those
-// that the sequences give. last is that of the last row's first column.
+// withNumbers returns an answer with numbers in place of the constant; next are the sequences' next
+// numbers. last is the first column of the last row.
 func withNumbers(answer []byte, binaryRows bool, sequences []string, next map[string]uint64) (filled []byte, last uint64) {
 	constant := []byte("\x1418446744073709551615")
 	if binaryRows {
@@ -87,7 +87,7 @@ func withNumbers(answer []byte, binaryRows bool, sequences []string, next map[st
 	return filled, last
 }
 
-// sameFilled runs a text with «calls» on both and compares. last is as in withNumbers.
+// sameFilled runs a text with «calls» on both and compares. last is as for withNumbers.
 func (o *oracle) sameFilled(t testing.TB, p *pair, text string) (answer []byte, last uint64) {
 	t.Helper()
 	proxied, direct, sequences := rowCalls(text)
@@ -99,7 +99,7 @@ func (o *oracle) sameFilled(t testing.TB, p *pair, text string) (answer []byte, 
 	return got, last
 }
 
-// sameNext checks that no number was taken that no row has.
+// sameNext checks that no number was taken for which there is no row.
 func (o *oracle) sameNext(t testing.TB, what string, next map[string]uint64) {
 	t.Helper()
 	for name, want := range next {
@@ -140,13 +140,13 @@ var rowTexts = []string{
 	"WITH c AS (SELECT * FROM t WHERE id < 9) SELECT c.a, «NEXTVAL('photos')» FROM c ORDER BY c.id",
 	"SELECT «NEXTVAL('photos')», ROW_NUMBER() OVER (ORDER BY id) FROM t ORDER BY id",
 	"SELECT «NEXTVAL('photos')», v.* FROM v ORDER BY 2",
-	// warnings
+	// It has warnings.
 	"SELECT CAST('x' AS SIGNED), «NEXTVAL('photos')» FROM t WHERE id < 9",
-	// an error in mid-result
+	// It has an error in mid-result.
 	"SELECT «NEXTVAL('photos')», (SELECT 1 UNION SELECT IF(t.id = 1200, 2, 1)) FROM t",
-	// an error
+	// It is an error.
 	"SELECT «NEXTVAL('photos')», nothing FROM t",
-	// what it is
+	// It has subqueries and an alias with a space.
 	"SELECT «NEXTVAL('photos')» AS `a b`, (SELECT MAX(id) FROM t) AS m FROM (SELECT 1 AS one UNION SELECT 2) d ; ",
 }
 
@@ -174,7 +174,7 @@ func TestEachRowOfASelectGetsANumberOfItsOwn(t *testing.T) {
 				t.Errorf("%s: no answer", text)
 			}
 		}
-		// Several in a pipeline, and one behind a number of the proxy's own.
+		// Several in a pipeline, and one after a number that the proxy answers itself.
 		o.sameFilled(t, p, rowTexts[3])
 		p.Proxy.rows("SELECT NEXTVAL('photos')")
 		o.sameFilled(t, p, rowTexts[4])
@@ -187,7 +187,7 @@ func TestEachRowOfASelectGetsANumberOfItsOwn(t *testing.T) {
 			p.query("SET character_set_results = NULL")
 			o.sameFilled(t, p, rowTexts[3])
 			p.query("SET character_set_results = utf16")
-			if !server.IsMariaDB() { // which sends digits as they are
+			if !server.IsMariaDB() { // MySQL sends digits as they are
 				o.sameFilled(t, p, rowTexts[3])
 			} else if e := serverError(t, p.Proxy.query("SELECT NEXTVAL('photos') FROM t")); e.Code != 1235 {
 				t.Errorf("in utf16: got %v, want 1235", e)
@@ -240,7 +240,7 @@ func TestEachRowOfAPreparedSelectGetsANumberOfItsOwn(t *testing.T) {
 			for i := range 3 {
 				execute := func(id uint32) string {
 					b := execution(id, args, i == 0)
-					b[5] = byte(2 * i) // flags that ask for nothing
+					b[5] = byte(2 * i) // flags that ask for no cursor
 					return string(b[1:])
 				}
 				next := map[string]uint64{"photos": o.nextNumber(t, "photos"), "other": o.nextNumber(t, "other")}
@@ -256,7 +256,7 @@ func TestEachRowOfAPreparedSelectGetsANumberOfItsOwn(t *testing.T) {
 				t.Errorf("%s: with a cursor: got %v, want 1235", text, e)
 			}
 		}
-		// With LAST_INSERT_ID(), and with columns that have changed since.
+		// With LAST_INSERT_ID(), and after changes of the columns.
 		p.Proxy.query("SELECT LAST_INSERT_ID(77)")
 		id := binary.LittleEndian.Uint32(p.Proxy.do(protocol.ComStmtPrepare, "SELECT *, NEXTVAL('photos'), LAST_INSERT_ID() FROM t ORDER BY id LIMIT 2")[5:])
 		before := o.nextNumber(t, "photos")
@@ -338,10 +338,10 @@ func TestARowThatThereIsNoNumberForIsAnErrorInItsPlace(t *testing.T) {
 		if e := protocol.ParseServerError(last); last[0] != 0xff || !strings.Contains(e.Error(), "4084") || given < rows-1 {
 			t.Errorf("%s: got %d rows with numbers and at the end %v, want %d and 4084", test.name, given, e, rows)
 		}
-		if took > time.Minute { // all of it would take longer
+		if took > time.Minute { // the whole result would take longer
 			t.Errorf("%s: took %v", test.name, took)
 		}
-		// The session is what it was, and its connection free for the next statement.
+		// The session is the same, and its connection is free for the next statement.
 		if got := w.rows("SELECT @@pseudo_thread_id, 1 + 1"); got[0] != connection || got[1] != "2" {
 			t.Errorf("%s: afterwards: got %s, want connection %s", test.name, got, connection)
 		}
@@ -363,7 +363,7 @@ func TestAClientThatVanishesAmongNumberedRowsLeavesNothing(t *testing.T) {
 		}
 		if i == 0 {
 			w.Close()
-		} // else it takes no more
+		} // without an error it takes no more
 	}
 	o.awaitSessions(t, 0)
 	o.awaitNoStatement(t, o.Servers[0], "REPEAT")

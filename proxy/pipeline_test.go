@@ -75,7 +75,7 @@ func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 		want := direct.receive(s.shape, nil)
 		compare(t, fmt.Sprintf("step %d, %.60q", i, s.payload), got[i], want)
 	}
-	// Any number of bytes may come in one read.
+	// A read may return any number of bytes.
 	var all []byte
 	for _, s := range steps {
 		all = append(all, packet(s.payload)...)
@@ -85,7 +85,7 @@ func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 		for rest := all; len(rest) > 0; {
 			n := min(1+rand.IntN(40), len(rest))
 			if _, err := w.nc.Write(rest[:n]); err != nil {
-				return // the reader sees it
+				return // the reader reports it
 			}
 			rest = rest[n:]
 			if rand.IntN(4) == 0 {
@@ -159,7 +159,7 @@ func TestAMegabyteOfStatementsWithLargeAnswersDoesNotLockUp(t *testing.T) {
 					all = append(all, packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')"))...)
 				}
 			}
-			w.send(all) // before anything is read
+			w.send(all) // before the client reads anything
 			for i := range n {
 				got := split(w.receive(protocol.ShapeResult, nil))
 				row := got[len(got)-2]
@@ -219,7 +219,7 @@ func TestPacketNumbersOfLongAnswersBeginAnewBehind255(t *testing.T) {
 	for _, caps := range endings {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: caps})
 		for _, sql := range []string{"SHOW SEQUENCES", "SELECT seq FROM " + e.Servers[0].Numbers(600)} {
-			// of the proxy, of the server
+			// of the proxy, and of the server
 			answer := w.query(sql)
 			num, packets := uint8(1), 0
 			for rest := answer; len(rest) > 0; num++ {

@@ -9,7 +9,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// What takes numbers is for the driver to prepare. Anything else goes to the server.
+// PREPARE of a text that takes numbers is an error, because drivers prepare those by the protocol.
+// Other texts go to the server.
 func TestATextPreparedAsTextTakesNoNumbers(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)
 	o.fresh(t)
@@ -68,7 +69,7 @@ func TestATextPreparedAsTextIsRelayedWhereItsSequencesAreNotServed(t *testing.T)
 	}}})
 }
 
-// Else the server would go on to make the keys, which those of the sequence may meet.
+// Otherwise the server would go on to make the keys, and a key of the sequence may be among them.
 func TestAnInsertPreparedAsTextHasToBePreparedAgainWhenItsTableIsBound(t *testing.T) {
 	o := newOracle(t, setup{}, filledTables...)
 	o.fresh(t)

@@ -13,14 +13,14 @@ import (
 	"seqproxy/protocol"
 )
 
-// preparedText is a text to prepare. In it «NEXTVAL('photos')» stands for the call
-// through the proxy, and direct for LAST_INSERT_ID(?) if it is the first, for
-// a parameter that has the same column if not, with the number for an argument. Where that is not
-// enough the direct text follows behind " => ", with {p} and {o} in the places of those
-// arguments. A question mark that is no parameter is written §.
+// preparedText is a text to prepare. «NEXTVAL('photos')» in it stands for the call through the
+// proxy. Direct it stands for LAST_INSERT_ID(?) where it is the first, else for a parameter with
+// the same column, with the number for an argument. A different direct text follows behind " => ",
+// with {p} and {o} in the places of those arguments. A question mark that is no parameter is
+// written §.
 type preparedText struct {
 	proxied, direct string
-	// of the direct text, in order: p and o for numbers, ? for the client's own
+	// params are the direct text's, in order: p and o for numbers, ? for the client's.
 	params []byte
 }
 
@@ -39,7 +39,7 @@ func parsePrepared(text string) preparedText {
 				first = false
 				return "LAST_INSERT_ID(" + key + ")"
 			}
-			// has the column of LAST_INSERT_ID(n)
+			// This expression has the column of LAST_INSERT_ID(n).
 			return "IF(1,CAST(" + key + " AS UNSIGNED),LAST_INSERT_ID(NULL))"
 		})
 	}
@@ -80,7 +80,7 @@ func single(f float32) argument {
 	return argument{typ: uint16(mysql.MYSQL_TYPE_FLOAT), value: binary.LittleEndian.AppendUint32(nil, math.Float32bits(f))}
 }
 
-// moment makes a date or time of the bytes behind the length.
+// moment makes a date or time of the bytes after the length.
 func moment(typ uint8, b ...byte) argument {
 	return argument{typ: uint16(typ), value: append([]byte{byte(len(b))}, b...)}
 }
@@ -91,7 +91,7 @@ func longData(s string) argument {
 	return argument{typ: uint16(mysql.MYSQL_TYPE_LONG_BLOB), value: []byte(s), long: true}
 }
 
-// execution makes the payload of COM_STMT_EXECUTE; the types go along if rebound.
+// execution makes the payload of COM_STMT_EXECUTE, with types if rebound.
 func execution(id uint32, args []argument, rebound bool) []byte {
 	b := append([]byte{byte(protocol.ComStmtExecute)}, binary.LittleEndian.AppendUint32(nil, id)...)
 	b = append(b, 0, 1, 0, 0, 0)
@@ -111,7 +111,7 @@ func unnamed(args []argument) []namedArgument {
 	return all
 }
 
-// appendArguments appends the rest of a COM_STMT_EXECUTE; the types have names where
+// appendArguments appends the rest of a COM_STMT_EXECUTE. The types have names where
 // QueryAttributes was agreed on.
 func appendArguments(b []byte, args []namedArgument, rebound, named bool) []byte {
 	if len(args) == 0 {
@@ -168,7 +168,7 @@ func (o *oracle) prepare(t testing.TB, p *pair, text string) *preparedPair {
 	return pp
 }
 
-// withoutNumbers takes the parameters of numbers out of the answer to a PREPARE.
+// withoutNumbers removes the parameters of numbers from the answer to a PREPARE.
 func (pp *preparedPair) withoutNumbers(answer []byte) []byte {
 	packets := split(answer)
 	var kept []byte
@@ -186,7 +186,7 @@ func (pp *preparedPair) withoutNumbers(answer []byte) []byte {
 	}
 	rest := packets[1+len(pp.text.params):]
 	if len(pp.text.params) > 0 && own == 0 && !pp.p.Proxy.caps.Has(protocol.DeprecateEOF) {
-		rest = rest[1:] // the EOF behind no parameters
+		rest = rest[1:] // the EOF after no parameters
 	}
 	for _, p := range rest {
 		keep(p)
@@ -194,8 +194,7 @@ func (pp *preparedPair) withoutNumbers(answer []byte) []byte {
 	return kept
 }
 
-// direct returns the arguments of the direct statement, with the numbers that the
-// proxy will give.
+// direct returns the arguments of the direct statement, with the next numbers of the sequences.
 func (pp *preparedPair) direct(args []argument) []argument {
 	var all []argument
 	next := map[byte]uint64{}
@@ -226,8 +225,8 @@ func (pp *preparedPair) execute(rebound bool, args ...argument) {
 	compare(pp.t, fmt.Sprintf("execute %.200s with %d arguments", pp.text.proxied, len(args)), got, want)
 }
 
-// executeAndAsk executes three times, with 1, 2 and so on for arguments, and asks each time what
-// was left behind.
+// executeAndAsk executes three times, with 1, 2 and so on for arguments, and each time reads what
+// was left.
 func (pp *preparedPair) executeAndAsk() {
 	pp.t.Helper()
 	own := make([]argument, strings.Count(string(pp.text.params), "?"))
@@ -256,7 +255,8 @@ func longDataCommand(id uint32, param int, data []byte) []byte {
 	return append(binary.LittleEndian.AppendUint16(b, uint16(param)), data...)
 }
 
-// rows runs a query on both sides in turn, where the schemas differ but not the rows.
+// sameRows runs a query on both sides one after the other, where the schemas differ but not the
+// rows.
 func (pp *preparedPair) sameRows(query string) {
 	pp.t.Helper()
 	compareRows(pp.t, pp.p, query)
@@ -271,8 +271,8 @@ func compareRows(t testing.TB, p *pair, query string) {
 	}
 }
 
-// pairOfSchemas logs in through the proxy and direct, in schemas that are equal and
-// not the same, so that the two do not meet.
+// pairOfSchemas logs in through the proxy and direct, in different schemas of the same tables, so
+// that the two do not affect each other.
 func (o *oracle) pairOfSchemas(t testing.TB, caps protocol.Capability) *pair {
 	t.Helper()
 	twin := o.Servers[0].Schema(t)
@@ -286,7 +286,7 @@ func (o *oracle) pairOfSchemas(t testing.TB, caps protocol.Capability) *pair {
 	}
 }
 
-// endings are the two ways in which rows end.
+// endings are the two forms of the end of rows.
 var endings = map[string]protocol.Capability{
 	"with EOF":    allFraming &^ (protocol.DeprecateEOF | protocol.SessionTrack),
 	"without EOF": allFraming,

@@ -21,7 +21,7 @@ func TestAPreparedUSEIsAnsweredAsByTheServer(t *testing.T) {
 		for _, name := range []string{"mysql", "`" + e.Schemas[0] + "`", "no_such_schema", "`" + e.Schemas[0] + " é`", "", "?"} {
 			s := p.prepare("USE " + name)
 			if s.direct == 0 {
-				continue // malformed, or MySQL's
+				continue // malformed, or MySQL, which cannot
 			}
 			for range 2 {
 				s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
@@ -57,7 +57,7 @@ func TestAPreparedUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 		}
 	}
 	w.query("SET @x = 5")
-	// Prepared on one shard, executed from both.
+	// Prepared on one shard, and executed from both.
 	to0, to1 := prepare("USE "+e.Schemas[0]), prepare("USE "+e.Schemas[1])
 	for range 2 {
 		for i, to := range []func() []byte{to1, to1, to0, to0, to1} {
@@ -68,7 +68,7 @@ func TestAPreparedUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 			here(want)
 		}
 	}
-	// of the default shard, as all that nobody owns
+	// A schema of no shard belongs to the default shard.
 	missing := prepare("USE " + e.Schemas[1] + "_missing")
 	if err := serverError(t, missing()); err.Code != 1049 {
 		t.Errorf("a schema that is not there: got %v, want 1049", err)
@@ -84,7 +84,7 @@ func TestAPreparedUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 		t.Errorf("after the transaction: %v", serverError(t, got))
 	}
 	here(0)
-	// What is prepared after it is on the new shard.
+	// A statement that is prepared after it is on the new shard.
 	if got := to1(); got[4] != 0 {
 		t.Fatal(serverError(t, got))
 	}

@@ -70,7 +70,7 @@ func (e *env) startProcess(t testing.TB) *process {
 	return p
 }
 
-// Stop ends the process with SIGTERM and checks that it ends well and soon.
+// Stop ends the process with SIGTERM and checks that it exits with 0 and soon.
 func (p *process) Stop() {
 	if p.done == nil {
 		return
@@ -143,7 +143,7 @@ func TestAMillionRowsPassInConstantMemory(t *testing.T) {
 	w := e.Wire(t, p.Addr, wireLogin{Schema: e.Schemas[0]})
 	w.query("SELECT 1")
 	before := p.memory("VmRSS")
-	// 100 MB, by the text and by the prepared protocol.
+	// 100 MB, in the text and in the prepared protocol.
 	sql := "SELECT seq, REPEAT('x', 90) FROM " + e.Servers[0].Numbers(1_000_000)
 	id := string(w.do(protocol.ComStmtPrepare, sql)[5:9])
 	for _, c := range [][]byte{
@@ -163,7 +163,7 @@ func TestAMillionRowsPassInConstantMemory(t *testing.T) {
 	}
 }
 
-// drain takes in an answer without keeping it, and returns its size.
+// drain reads an answer without keeping it, and returns its size.
 func (w *wire) drain() (size int) {
 	w.t.Helper()
 	w.answer.Begin(protocol.ShapeResult, w.caps)

@@ -13,8 +13,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// attributePair is a pair that has agreed on query attributes, in a schema with a
-// sequence s, on a server that has the function which tells a statement's own attribute.
+// attributePair is a pair that has agreed on query attributes, in a schema with a sequence s. The
+// server has the function that returns a statement's attribute.
 type attributePair struct {
 	*pair
 	e    *env
@@ -23,7 +23,7 @@ type attributePair struct {
 
 const attributeCaps = allFraming | protocol.QueryAttributes | protocol.LongPassword
 
-// offers skips the test where the server does not have a capability.
+// offers skips the test where the server lacks a capability.
 func (e *env) offers(t testing.TB, want protocol.Capability, name string) {
 	t.Helper()
 	hello, ok := e.Shards.Routes().Greeting()
@@ -43,8 +43,8 @@ func newAttributePair(t *testing.T) *attributePair {
 	return &attributePair{e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: attributeCaps}), e, first}
 }
 
-// text runs a text with attributes on both and compares; {n} stands for a number, in
-// order, as NEXTVAL and direct as LAST_INSERT_ID(n).
+// text runs a text with attributes on both and compares; {n} stands for a number, in order: NEXTVAL
+// through the proxy, LAST_INSERT_ID(n) direct.
 func (p *attributePair) text(attrs, sql string) []byte {
 	p.t.Helper()
 	direct := sql
@@ -84,7 +84,7 @@ func TestAttributesOfATextReachTheServer(t *testing.T) {
 	p.text(one, "SELECT DATABASE()")
 	p.text(one, "SELECT * FROM t ORDER BY 1, 2")
 	p.rowsAreTwins()
-	// Statements of the proxy's own on the connection have none.
+	// The proxy's own statements on the connection have no attributes.
 	if got := p.text(attributes("x", "y"), "SELECT {n} AS n"); !strings.Contains(string(got), fmt.Sprint(p.next-1)) {
 		t.Errorf("got %q, want the number", got)
 	}
@@ -118,7 +118,7 @@ func TestMalformedAttributesAreTheServersToAnswer(t *testing.T) {
 	}
 }
 
-// A text is long where it is more than a buffer's worth, with its attributes or without.
+// A text counts as long where it exceeds a buffer, with its attributes or without.
 func TestLongAttributesAreNoPartOfTheText(t *testing.T) {
 	p := newAttributePair(t)
 	long := attributes("trace", strings.Repeat("NEXTVAL('s') ", 20_000))
@@ -161,7 +161,7 @@ func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 	several := []namedArgument{{"n", integer(mysql.MYSQL_TYPE_LONGLONG, 5)}, {"no", null(mysql.MYSQL_TYPE_NULL)}, {"trace", textArg(mysql.MYSQL_TYPE_STRING, "d'ef")}}
 	number := integer(mysql.MYSQL_TYPE_LONGLONG, 6)
 
-	// Relayed as they are.
+	// Relayed without a change.
 	for _, sql := range []string{"SELECT " + tell + " AS x", "SELECT ? AS a, " + tell + " AS x"} {
 		s := p.prepare(sql)
 		args := make([]argument, strings.Count(sql, "?"))
@@ -206,7 +206,7 @@ func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 			run(attrs, true)
 		}
 		run(nil, false)
-		// Without the flag they are counted only where the statement has parameters.
+		// Without the flag the parameters are counted only where the statement has some.
 		without := attributedExecution(proxied, c.args, nil, true)
 		without[5] = 0
 		if len(c.args) == 0 {
@@ -220,7 +220,7 @@ func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 		p.next++
 		p.Direct.send(packet(attributedExecution(direct, all, nil, true)))
 		p.Direct.receive(protocol.ShapeResult, nil)
-		// What has no sense gets an error, and no number is taken for it.
+		// A malformed execution is an error, and takes no number.
 		for _, cut := range [][]byte{
 			without[:10:10],
 			append(without[:10:10], 0xff),
@@ -243,8 +243,8 @@ func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 	p.rowsAreTwins()
 }
 
-// rowsAreTwins checks that what was inserted through the proxy, with attributes in it, is
-// what was inserted direct under the same number.
+// rowsAreTwins checks that the rows inserted through the proxy, with attributes in them, equal
+// those inserted direct under the same number.
 func (p *attributePair) rowsAreTwins() {
 	p.t.Helper()
 	_, all := p.Direct.result("SELECT COUNT(DISTINCT id), COUNT(DISTINCT trace) FROM t")

@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// awkwardStatements look as if they were the proxy's, and are the server's. There are sequences
-// photos, t, nextval and value, and column id of table bound is filled in.
+// awkwardStatements look like the proxy's own, and are the server's. There are sequences photos, t,
+// nextval and value, and column id of table bound is filled in.
 var awkwardStatements = []string{
 	"CREATE TABLE photos (id INT PRIMARY KEY, nextval INT, currval INT, `next` INT, `value` INT, lastval INT, setval INT, `previous` INT, sequence INT)",
 	"CREATE TABLE nextval (nextval INT, photos INT)",

@@ -9,9 +9,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// relayedStatements is a script of statements of many kinds, every one of which
-// is answered by the server. Its results do not change from run to run, in a
-// schema that is empty at first.
+// relayedStatements is a script of statements of many kinds, all of which the server answers. In a
+// schema that is empty at first, every run has the same results.
 var relayedStatements = []string{
 	"SELECT 1",
 	"SELECT 'a' AS `x y`, NULL, 1.5, -3, 0x41, DATE'2020-01-02', TIMESTAMP'2020-01-02 03:04:05.678'",
@@ -141,7 +140,7 @@ var relayedStatements = []string{
 	"SHOW WARNINGS",
 }
 
-// framings is every combination of the flags that change what bytes mean.
+// framings returns every combination of the flags that change what bytes mean.
 func framings() (all []protocol.Capability) {
 	const always = protocol.LongFlag | protocol.Transactions
 	flags := []protocol.Capability{
@@ -210,7 +209,7 @@ func TestTheScriptShowsTheSameInTheCommandLineClient(t *testing.T) {
 	}
 }
 
-// withoutTimes blanks "(0.001 sec)", which differ from run to run.
+// withoutTimes blanks times such as "(0.001 sec)", which differ from run to run.
 func withoutTimes(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -234,8 +233,8 @@ func compareTexts(t testing.TB, got, want string) {
 	}
 }
 
-// A row of text begins with the length of its first value, or with what stands for NULL:
-// with any byte by which a first packet says what it is.
+// A row of text begins with the length of its first value, or with the byte of NULL. So a row may
+// begin with each byte that marks another kind of packet.
 //
 // Checklist 15.
 // Checklist 16.
@@ -317,7 +316,7 @@ func TestEveryCommandIsAnsweredAsByTheServer(t *testing.T) {
 	}
 }
 
-// Commands of a server's own, which a client may not send.
+// Commands that servers use among themselves.
 const (
 	mysqlComSleep         = 0x00
 	mysqlComConnect       = 0x0b
@@ -337,21 +336,21 @@ func TestCommandsWithFiguresThatChangeHaveTheServersForm(t *testing.T) {
 		}
 		got := split(w.do(protocol.ComProcessInfo, ""))
 		if failed := got[0][0] == 0xff; failed == e.Servers[0].IsMariaDB() {
-			// MySQL 9 has it no more
+			// MySQL 9 has removed it.
 			t.Errorf("COM_PROCESS_INFO: got %q", got[0])
 		}
 	}
 }
 
-// MySQL answers to malformed commands that have no answer otherwise, MariaDB does not.
+// MySQL answers malformed commands that otherwise have no answer; MariaDB does not.
 //
 // Checklist 13.
 func TestAMalformedCommandWithoutAnAnswerIsNoneToTheServerEither(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
 	s := p.prepare("SELECT ?, ?")
-	// A server reads four bytes of an id where there is one, and takes what follows from its
-	// memory. So the one is that of no statement.
+	// A server reads a four-byte id even from a shorter packet, with what follows in its memory. So
+	// the one byte is that of no statement.
 	for _, argument := range []string{"", "\x63", "id\x00", "id", "id\x01"} {
 		for _, cmd := range []protocol.Command{protocol.ComStmtClose, protocol.ComStmtLongData} {
 			if cmd == protocol.ComStmtClose && strings.HasPrefix(argument, "id") {
@@ -368,7 +367,7 @@ func TestAMalformedCommandWithoutAnAnswerIsNoneToTheServerEither(t *testing.T) {
 						t.Fatal(err)
 					}
 					if b[4] == 0 {
-						break // of the ping, which may count the server's own error as a warning
+						break // answer to the ping, which may count the server's own error as a warning
 					}
 					got[i] = append(got[i], b...)
 				}

@@ -16,7 +16,7 @@ import (
 	"seqproxy/protocol"
 )
 
-// Building blocks of COM_STMT_*; a statement id is patched in by stmt.
+// Parts of COM_STMT_*; stmt puts in the statement's id.
 
 const (
 	typeLong   = "\x03\x00"
@@ -30,7 +30,7 @@ type stmt struct {
 	proxy, direct uint32
 }
 
-// prepare prepares on both and compares the answers but for the id.
+// prepare prepares on both and compares the answers without the ids.
 func (p *pair) prepare(sql string) stmt {
 	p.t.Helper()
 	got, want := p.Proxy.do(protocol.ComStmtPrepare, sql), p.Direct.do(protocol.ComStmtPrepare, sql)
@@ -45,13 +45,13 @@ func (p *pair) prepare(sql string) stmt {
 	return s
 }
 
-// same sends a command on the statement, rest behind its id, and compares.
+// same sends a command on the statement, with rest after its id, and compares.
 func (s stmt) same(cmd protocol.Command, rest string) []byte {
 	s.p.t.Helper()
 	with := func(id uint32) string { return string(binary.LittleEndian.AppendUint32(nil, id)) + rest }
 	want := s.p.Direct.do(cmd, with(s.direct))
 	got := s.p.Proxy.do(cmd, with(s.proxy))
-	// The server's own ids rise over its connections and stand in its messages.
+	// The server counts its ids over all connections, and they stand in its messages.
 	got, want = statementNumber.ReplaceAll(got, nil), statementNumber.ReplaceAll(want, nil)
 	if len(got) > 4 && got[4] == 0xff && !protocol.IsProgress(got[4:]) {
 		got, want = got[3:], want[3:]
@@ -93,7 +93,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 			p.query("CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, a VARCHAR(50), b LONGBLOB)")
 			one := p.prepare("SELECT ? + 1 AS x, ? AS y")
 			one.execute("\x00", typeLong+typeString, "\x05\x00\x00\x00\x03abc")
-			one.execute("\x00", "", "\x06\x00\x00\x00\x02de") // the types of the last time
+			one.execute("\x00", "", "\x06\x00\x00\x00\x02de") // the types of the last execution
 			one.execute("\x03", "", "")                       // two NULLs
 			one.execute("\x02", typeLong+typeString, "\x07\x00\x00\x00")
 			one.same(protocol.ComStmtReset, "")
@@ -103,7 +103,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 			insert.same(protocol.ComStmtLongData, "\x02\x00first ")
 			insert.same(protocol.ComStmtLongData, "\x02\x00second")
 			insert.execute("\x02", typeLong+typeString+typeBlob, "\x01\x00\x00\x00")
-			// duplicate key
+			// The key is a duplicate.
 			insert.execute("\x00", typeLong+typeString+typeBlob, "\x01\x00\x00\x00\x01a\x01b")
 			insert.same(protocol.ComStmtLongData, "\x02\x00dropped by the reset")
 			insert.same(protocol.ComStmtReset, "")
@@ -117,7 +117,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 			all.same(protocol.ComStmtExecute, "\x01\x01\x00\x00\x00") // with a cursor
 			all.same(protocol.ComStmtFetch, "\x01\x00\x00\x00")
 			all.same(protocol.ComStmtFetch, "\x05\x00\x00\x00")
-			all.same(protocol.ComStmtFetch, "\x05\x00\x00\x00") // behind the last row
+			all.same(protocol.ComStmtFetch, "\x05\x00\x00\x00") // after the last row
 			all.same(protocol.ComStmtExecute, "\x01\x01\x00\x00\x00")
 			all.same(protocol.ComStmtFetch, "\x01\x00\x00\x00")
 			all.same(protocol.ComStmtReset, "") // closes the cursor
@@ -138,7 +138,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 			} {
 				s := p.prepare(sql)
 				if s.direct == 0 {
-					continue // MySQL can prepare less
+					continue // MySQL cannot prepare it
 				}
 				s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 				s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
@@ -171,13 +171,13 @@ func TestEveryWayOfBindingIsTheServersToUnderstand(t *testing.T) {
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, a INT, b INT)")
 	for _, caps := range endings {
 		p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
-		// Without parameters the byte that says whether types follow may be there or not.
+		// Without parameters the byte that says whether types follow is optional.
 		none := p.prepare("SELECT 5")
 		for _, rest := range []string{"", "\x00", "\x01", "\x00\x00\x00"} {
 			none.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+rest)
 		}
-		// The bitmap of NULLs, at the edges of its bytes, and types that stay from one
-		// execution to the next.
+		// The bitmap of NULLs, at the edges of its bytes, and types that stay from one execution to
+		// the next.
 		for _, n := range []int{1, 7, 8, 9, 16, 17, 64, 65, 300} {
 			s := p.prepare("SELECT CONCAT_WS(','" + strings.Repeat(", COALESCE(?, 'n')", n) + ")")
 			nulls, values, types := make([]byte, (n+7)/8), "", ""
@@ -197,7 +197,7 @@ func TestEveryWayOfBindingIsTheServersToUnderstand(t *testing.T) {
 			s.execute(string(nulls), "", values)
 			// the type NULL
 			s.execute(strings.Repeat("\xff", len(nulls)), strings.Repeat("\x06\x00", n), "")
-			// The same with a parameter of the proxy's before, between and behind them.
+			// The same with a number as a parameter before, between and after them.
 			sql := "INSERT INTO t VALUES (NEXTVAL('s'), COALESCE(0" + strings.Repeat(", ?", n) + "), NEXTVAL('s') * 0)"
 			id := string(p.Proxy.do(protocol.ComStmtPrepare, sql)[5:9])
 			for _, binds := range []string{binding(string(nulls), types, values), binding(string(nulls), "", values), binding(strings.Repeat("\xff", len(nulls)), "", "")} {
@@ -206,7 +206,7 @@ func TestEveryWayOfBindingIsTheServersToUnderstand(t *testing.T) {
 				}
 			}
 		}
-		// What is missing or too much.
+		// Too few and too many bytes.
 		for _, rest := range []string{"", "\x00", "\x00\x00", "\x00\x01", "\x00\x01\x03", "\x00\x01" + typeLong, "\x00\x01" + typeLong + "\x05\x00", "\x00\x01" + typeString + "\xfc\x03"} {
 			p.prepare("SELECT ?").same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+rest)
 		}
@@ -233,8 +233,8 @@ func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A statement stays on the shard and in the schema that it was prepared in, as
-	// it does on one server, whatever is current.
+	// A statement stays on the shard and in the schema that it was prepared in, as on one server,
+	// whichever shard is current.
 	for round := range 4 {
 		if round == 2 {
 			exec(t, c, "USE "+e.Schemas[0])
@@ -259,7 +259,7 @@ func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	if err := on1.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Both servers let go of their statement. COM_STMT_CLOSE has no answer to wait for.
+	// Both servers close their statement. COM_STMT_CLOSE has no answer to wait for.
 	for i, s := range e.Servers {
 		pool, left := s.DB(t, ""), ""
 		eventually(t, fmt.Sprintf("server %d has no prepared statement", i), func() bool {
@@ -385,18 +385,18 @@ func TestAPreparedStatementOfAnotherShardRunsInTheSessionsState(t *testing.T) {
 			t.Errorf("%s: in a transaction", name)
 		}
 	}
-	// What it would begin there nobody would commit.
+	// No statement would commit a transaction that begins there.
 	w.query("SET autocommit = 0")
 	refused(insert(), "autocommit")
 	w.query("SET autocommit = 1")
 	w.query("BEGIN")
 	refused(insert(), "inside a transaction")
 	w.query("COMMIT")
-	w.query("SELECT @z := 7") // cannot be brought along
+	w.query("SELECT @z := 7") // this value cannot be carried to another shard
 	refused(read(), "user variable")
 	count("1")
 
-	// On its own shard everything is as it was.
+	// On its own shard everything works as before.
 	w = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	insert = prepare("INSERT INTO t VALUES (1)")
 	if begins {

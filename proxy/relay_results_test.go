@@ -10,7 +10,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// resultFramings are the flags that say how several results are told apart.
+// resultFramings are the flags that decide how results are told apart.
 func resultFramings() []protocol.Capability {
 	const always = protocol.LongFlag | protocol.Transactions
 	const many = always | protocol.MultiStatements | protocol.MultiResults | protocol.PSMultiResults
@@ -20,7 +20,7 @@ func resultFramings() []protocol.Capability {
 	}
 }
 
-// Procedures with results of every kind.
+// procedures have results of every kind.
 var procedures = []string{
 	"CREATE TABLE rows_ (id INT PRIMARY KEY)",
 	"INSERT INTO rows_ SELECT seq FROM %s",
@@ -69,7 +69,7 @@ func TestProceduresAreAnsweredAsByTheServer(t *testing.T) {
 				p.query(sql)
 				p.query("SHOW WARNINGS")
 			}
-			// Prepared. What is OUT comes as a result set of its own.
+			// Prepared. OUT parameters come as a result set of their own.
 			for _, sql := range calls {
 				s := p.prepare(sql)
 				if s.direct == 0 {
@@ -83,7 +83,7 @@ func TestProceduresAreAnsweredAsByTheServer(t *testing.T) {
 				s.same(protocol.ComStmtFetch, "\x02\x00\x00\x00")
 				s.same(protocol.ComStmtReset, "")
 				s.same(protocol.ComStmtClose, "")
-				// or an error that names the statement's id is still there
+				// Otherwise an error that names the statement's id remains.
 				p.query("DROP TABLE IF EXISTS no_such")
 			}
 			out := p.prepare("CALL outs(?, ?, ?)")
@@ -117,7 +117,7 @@ func TestRowsThatEndInAnErrorAreFollowedByNothing(t *testing.T) {
 			}
 			s := p.prepare(failing)
 			s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
-			s.same(protocol.ComStmtExecute, "\x01\x01\x00\x00\x00") // into the cursor's table
+			s.same(protocol.ComStmtExecute, "\x01\x01\x00\x00\x00") // the rows go into the cursor's table
 			s.same(protocol.ComStmtFetch, "\x05\x00\x00\x00")
 			s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 		}
@@ -148,13 +148,13 @@ func TestCursorsMayBeReadInTurns(t *testing.T) {
 		}
 		fetch(up, 0)
 		fetch(up, 1<<31)
-		// behind the last row
+		// After the last row.
 		fetch(up, 1)
-		// again, while it is open
+		// Again, while the cursor is open.
 		down.same(protocol.ComStmtExecute, open+binding("\x00", "", "\xc8\x00\x00\x00"))
 		if e.Servers[0].IsMariaDB() {
-			// and without a cursor; MySQL 9 then sends an OK in place of the rows, which no client
-			// understands
+			// And without a cursor. MySQL 9 then sends an OK in place of the rows, which no client
+			// understands.
 			down.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+binding("\x00", "", "\xf0\x01\x00\x00"))
 		}
 		fetch(down, 1)
@@ -164,22 +164,22 @@ func TestCursorsMayBeReadInTurns(t *testing.T) {
 		p.query("COMMIT")
 		fetch(up, 2)
 		p.query("DROP TABLE IF EXISTS no_such")
-		up.same(protocol.ComStmtLongData, "\x00\x00abc") // closes it on some servers
+		up.same(protocol.ComStmtLongData, "\x00\x00abc") // some servers close the cursor by this
 		fetch(up, 2)
 		up.same(protocol.ComStmtReset, "")
 		fetch(up, 2)
 		up.same(protocol.ComStmtExecute, open)
 		up.same(protocol.ComStmtClose, "")
-		// What has no rows has no cursor.
+		// A statement without rows has no cursor.
 		for _, sql := range []string{"DO 1", "UPDATE t SET a = a WHERE id = 2", "SHOW TABLES", "SELECT 1 INTO @x", "SELECT * FROM t WHERE 0", "EXPLAIN SELECT * FROM t", "CHECK TABLE t", "SELECT 1 FOR UPDATE"} {
 			if strings.HasPrefix(sql, "EXPLAIN") && !e.Servers[0].IsMariaDB() {
-				continue // with a cursor it ends the server
+				continue // a cursor crashes this server
 			}
 			s := p.prepare(sql)
-			// for update, scrollable: nobody has them
+			// For update and scrollable: no server has these.
 			kinds := []string{open, "\x02\x01\x00\x00\x00", "\x04\x01\x00\x00\x00", "\x07\x01\x00\x00\x00"}
 			if !e.Servers[0].IsMariaDB() {
-				kinds = kinds[:1] // see above
+				kinds = kinds[:1] // other flags crash the server, see above
 			}
 			for _, kind := range kinds {
 				s.same(protocol.ComStmtExecute, kind)
@@ -220,7 +220,7 @@ func TestAFileThatIsRefusedOrPreparedOrFollowedIsTheServersToAnswer(t *testing.T
 	const load = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"
 	for _, caps := range []protocol.Capability{allFraming, allFraming &^ (protocol.DeprecateEOF | protocol.SessionTrack)} {
 		p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
-		p.query(load) // the server does not want it
+		p.query(load) // the server refuses the file
 		p.query("SELECT 1; " + load + "; SELECT 2")
 		p.query("SHOW WARNINGS")
 		p.prepare(load)
@@ -232,7 +232,7 @@ func TestAFileThatIsRefusedOrPreparedOrFollowedIsTheServersToAnswer(t *testing.T
 			}
 			w.doFile(protocol.ComStmtExecute, string(binary.LittleEndian.AppendUint32(nil, []uint32{s.direct, s.proxy}[i]))+"\x00\x01\x00\x00\x00", file("1\ta\n"))
 		}
-		// What the client sends behind the file in the same write is the next command.
+		// The bytes that the client sends behind the file in the same write are the next command.
 		var answers [2][]byte
 		for i, w := range []*wire{p.Direct, p.Proxy} {
 			w.query("TRUNCATE TABLE t")
@@ -251,7 +251,7 @@ func TestAFileThatIsRefusedOrPreparedOrFollowedIsTheServersToAnswer(t *testing.T
 		server.Exec(t, "SET GLOBAL local_infile = 0")
 		p.Proxy.quit()
 	}
-	// A client that goes away in the middle of its file leaves nothing.
+	// A client that goes away in the middle of its file leaves no session.
 	server.Exec(t, "SET GLOBAL local_infile = 1")
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	w.query("TRUNCATE TABLE t")

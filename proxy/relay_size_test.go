@@ -18,10 +18,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// bigPackets are servers and clients that allow for packets of more than 16 MB.
+// bigPackets allows clients packets of more than 16 MB.
 func bigPackets(c *mysql.Config) { c.MaxAllowedPacket = 64 << 20 }
 
-// stored makes a statement whose packet's payload has exactly size bytes.
+// stored makes a statement whose packet has a payload of exactly size bytes.
 func stored(id, size int) []byte {
 	head := fmt.Sprintf("\x03INSERT INTO t VALUES (%d, '", id)
 	return append(append([]byte(head), bytes.Repeat([]byte{'x'}, size-len(head)-2)...), "')"...)
@@ -50,8 +50,8 @@ func TestPacketsAroundSixteenMegabytesPassBothWays(t *testing.T) {
 			t.Errorf("%d bytes: got length %s, want %s", size, got, want)
 		}
 	}
-	// A row is length (4 bytes for less than 16 MB, else 9, of which the first is that of
-	// a terminator, too) and value.
+	// A row is a length (4 bytes for less than 16 MB, else 9, whose first byte may also begin a
+	// terminator) and the value.
 	for name, rowSizes := range map[string][]int{"with EOF": nil, "without EOF": {edge - 5, edge - 4, edge - 3, 2*edge - 9}} {
 		caps := endings[name]
 		w, direct := e.Wire(t, e.Addr(), wireLogin{Schema: schema, Capabilities: caps}), e.Wire(t, server.Addr(), wireLogin{Schema: schema, Capabilities: caps})
@@ -61,14 +61,14 @@ func TestPacketsAroundSixteenMegabytesPassBothWays(t *testing.T) {
 				t.Errorf("%s, %s: the answers differ", name, sql)
 			}
 		}
-		// In the middle of several results, and prepared.
+		// Among several results, and prepared.
 		sql := fmt.Sprintf("SELECT 1; SELECT REPEAT('\\0', %d) UNION ALL SELECT 'x'; SELECT 2", edge+1)
 		if !bytes.Equal(sum(w, sql), sum(direct, sql)) {
 			t.Errorf("%s, %s: the answers differ", name, sql)
 		}
 		var hashes [2][32]byte
 		for i, w := range []*wire{w, direct} {
-			// A row is 0, one byte of NULLs, length and value.
+			// A binary row is 0, one byte of NULLs, the length and the value.
 			id := string(w.do(protocol.ComStmtPrepare, fmt.Sprintf("SELECT REPEAT('\\0', %d) UNION ALL SELECT 'end'", edge-6))[5:9])
 			hashes[i] = sha256.Sum256(w.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"))
 		}
@@ -164,7 +164,7 @@ func TestAnErrorInMidResultComesWhereTheServerPutIt(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM "+e.Servers[0].Numbers(5000))
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
-	// Row by row, an error in the last one.
+	// Row by row, with an error in the last one.
 	for range 2 {
 		got := p.query("SELECT id, (SELECT 1 UNION SELECT IF(t.id = 5000, 2, 1)) FROM t")
 		last := split(got)
@@ -275,7 +275,7 @@ func TestLongStatementsOfEveryKindKeepTheSessionWhole(t *testing.T) {
 		compare(t, "long", w.query(sql), direct.query(sql))
 		compare(t, "short", w.query("SELECT 3"), direct.query("SELECT 3"))
 	}
-	// What was not read may have changed anything.
+	// An unread text may have changed the session.
 	if err := serverError(t, w.query("USE "+e.Schemas[1])); err.Code != 1235 {
 		t.Errorf("change of shards after a statement that was not read: got %v, want 1235", err)
 	}
@@ -287,7 +287,7 @@ func TestLongStatementsOfEveryKindKeepTheSessionWhole(t *testing.T) {
 		}
 		w.ping("a command that is too long")
 	}
-	// An execution with long parameters is not held either.
+	// The proxy does not keep an execution with long parameters either.
 	answer := w.do(protocol.ComStmtPrepare, "SELECT LENGTH(?)")
 	id := binary.LittleEndian.Uint32(answer[5:])
 	args := string(binary.LittleEndian.AppendUint32(nil, id)) + "\x00\x01\x00\x00\x00" +

@@ -16,8 +16,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// moved is a proxy whose one shard is about to get another node: that of the second
-// server, which has its schema, too.
+// moved is a proxy whose one shard is about to move to the node of the second server, which has its
+// schema, too.
 func moved(t *testing.T) (e *env, move func()) {
 	e = newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }})
 	e.Servers[1].Exec(t, "CREATE DATABASE `"+e.Schemas[0]+"`")
@@ -49,8 +49,8 @@ func TestSessionsGoToANewNodeWithWhatTheyHaveSet(t *testing.T) {
 	e.checkGone(e.Servers[0])
 }
 
-// checkGone fails the test if sessions still have a connection to a server. No sequence may
-// have been used there.
+// checkGone fails the test if sessions still have a connection to a server. The test must not have
+// used a sequence there.
 func (e *env) checkGone(server *mysqltest.Server) {
 	e.t.Helper()
 	pool := server.DB(e.t, "")
@@ -129,7 +129,7 @@ func TestASessionStaysOnItsNodeWhileSomethingKeepsItThere(t *testing.T) {
 	if err := statement.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the first may have come together with the closing, and be sent with it
+	for range 2 { // the first may cross with the end of the connection
 		value(t, prepared, "SELECT 1")
 	}
 	if got := value(t, prepared, "SELECT @@port"); got != e.port(1) {
@@ -181,7 +181,7 @@ func TestASchemaGoesToAnotherShard(t *testing.T) {
 	if got := value(t, elsewhere, "SELECT @@port"); got != e.port(0) {
 		t.Errorf("another schema: got port %s, want the same as before, %s", got, e.port(0))
 	}
-	// A shard that is gone leaves its schemas to the default shard.
+	// The default shard gets the schemas of a shard that is gone.
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
 	if got := value(t, there, "SELECT @@port"); got != e.port(0) {
 		t.Errorf("the shard is gone: got port %s, want the default shard's, %s", got, e.port(0))
@@ -204,7 +204,7 @@ func TestAReloadIsRefusedWhoseNewNodeDoesNotAnswer(t *testing.T) {
 	if !errors.As(err, &unreachable) || unreachable.Node != silent.Addr().String() {
 		t.Errorf("got %v, want that the new node cannot be used", err)
 	}
-	// The account of the shard itself must be let in.
+	// The shard's own account must be able to log in.
 	err = e.TryReload(func(b *backend.Options, _ *proxy.Options) {
 		b.Shards[0].Login = &backend.Credentials{User: e.User, Password: "wrong"}
 	})
@@ -218,7 +218,7 @@ func TestAReloadIsRefusedWhoseNewNodeDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The node of a shard is changed while it is paused: what waits goes to the new one.
+// The node of a shard changes while it is paused: statements that wait go to the new one.
 func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 	e, move := moved(t)
 	without, inSchema, numbers := e.Conn(t, "", nil), e.Conn(t, e.Schemas[0], nil), e.Conn(t, e.Schemas[0], nil)
@@ -237,7 +237,7 @@ func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 	}
 	eventually(t, "three sessions wait", func() bool { return e.Proxy.PausedSessions() == 3 })
 	move()
-	if got := value(t, numbers, "SELECT NEXTVAL('photos')"); got != "1" { // needs no server
+	if got := value(t, numbers, "SELECT NEXTVAL('photos')"); got != "1" { // this answer needs no server
 		t.Errorf("a number: got %s, want 1", got)
 	}
 	if resumed, known := e.Proxy.Resume("s0"); len(resumed) != 1 || !known {

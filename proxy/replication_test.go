@@ -19,8 +19,8 @@ type replica struct {
 	t testing.TB
 }
 
-// replicate makes a new server the replica of the one behind addr, over an account of the env's. A
-// heartbeat tells the source when the replica has gone.
+// replicate makes a new server the replica of the one behind addr, with an account of the env. A
+// heartbeat makes the source notice when the replica has gone.
 func (e *env) replicate(t testing.TB, addr string, args ...string) *replica {
 	t.Helper()
 	r := &replica{Server: mysqltest.Start(t, append([]string{"--server-id=2", "--log-bin=replica"}, args...)...), t: t}
@@ -56,7 +56,7 @@ func (r *replica) await(query, want string) {
 	r.t.Fatalf("%s on the replica: got %s, %v, want %s\n%s", query, got.String, err, want, r.status())
 }
 
-// status is what the replica says of its replication.
+// status is the replica's own report about its replication.
 func (r *replica) status() string {
 	show := "SHOW REPLICA STATUS"
 	if r.IsMariaDB() {
@@ -105,13 +105,13 @@ func TestAReplicaReplicatesThroughTheProxy(t *testing.T) {
 	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY, a LONGTEXT)")
 	r := e.replicate(t, e.Addr(), gtid...)
 	server.Exec(t, "SET GLOBAL "+enabled+" = 1")
-	// or commits wait for a replica that is no more
+	// Otherwise commits wait for a replica that is gone.
 	t.Cleanup(func() { server.Exec(t, "SET GLOBAL "+enabled+" = 0") })
 	count := "SELECT COUNT(*) FROM " + e.Schemas[0] + ".t"
 	r.await(count, "0")
 
 	c := e.Conn(t, e.Schemas[0], nil)
-	// more than a buffer
+	// It exceeds a buffer.
 	exec(t, c, "INSERT INTO t SELECT seq, REPEAT('x', 1000) FROM "+server.Numbers(2000))
 	r.await(count, "2000")
 	for i := range 20 {
@@ -125,7 +125,7 @@ func TestAReplicaReplicatesThroughTheProxy(t *testing.T) {
 	if acknowledged == "0" {
 		t.Errorf("%s: got 0: no transaction was acknowledged\n%s", status, r.status())
 	}
-	// What the proxy's clients are given reaches the replica like anything else.
+	// The proxy's numbers reach the replica like all other values.
 	createSequence(t, e, "s")
 	exec(t, c, "INSERT INTO t VALUES (NEXTVAL('s') + 50000, 'numbered')")
 	r.await("SELECT MAX(id) > 50000 FROM "+e.Schemas[0]+".t", "1")
@@ -137,7 +137,7 @@ func TestAReplicaReplicatesThroughTheProxy(t *testing.T) {
 
 // Checklist 23.
 func TestADumpThatTheServerRefusesIsItsError(t *testing.T) {
-	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { // without a binlog
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { // it has no binary log
 		o.Users = append(o.Users, proxy.User{Name: o.Users[0].Name + "_lesser", Password: "lesser"})
 	}})
 	createSequence(t, e, "s")
@@ -165,7 +165,7 @@ func TestADumpThatTheServerRefusesIsItsError(t *testing.T) {
 			for {
 				b, err := w.raw()
 				if err != nil {
-					got[i] = append(got[i], "closed"...) // as after any dump
+					got[i] = append(got[i], "closed"...) // the connection closes as after any dump
 					break
 				}
 				got[i] = append(got[i], b...)
@@ -182,7 +182,7 @@ func TestADumpThatTheServerRefusesIsItsError(t *testing.T) {
 		compare(t, fmt.Sprintf("command %d %q", c.cmd, c.arg), got[0], got[1])
 	}
 
-	// A session without the right to it goes on, and is the proxy's as before.
+	// A session without the right to dump goes on, and the proxy still handles its statements.
 	lesser, password := e.User+"_lesser", "lesser"
 	e.Servers[0].Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", lesser, password))
 	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP USER "+lesser) })

@@ -11,12 +11,12 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// returningTexts are statements whose RETURNING has a number for each row. «calls» are
-// those, as in rowTexts; ‹› is a NEXTVAL('photos') that the server evaluates once.
+// returningTexts are statements whose RETURNING has a number for each row. «calls» are those, as
+// for rowTexts; ‹› is a NEXTVAL('photos') that the server evaluates once.
 var returningTexts = []struct {
 	text string
-	// what LAST_INSERT_ID() is then: "first" of the numbers, "last" row's, "direct" as there, "" as
-	// before
+	// id is LAST_INSERT_ID() afterwards: "first" of the numbers, "last" row's, "direct" as there,
+	// "" as before.
 	id string
 }{
 	{"INSERT INTO dst (id, a) VALUES (1, 'x'), (2, 'y'), (3, NULL) RETURNING «NEXTVAL('photos')», id", "first"},
@@ -33,7 +33,7 @@ var returningTexts = []struct {
 	{"INSERT INTO dst SELECT ‹›, a FROM auto WHERE id < 0 RETURNING id", "1235"},
 	{"DELETE FROM dst WHERE id < 4 ORDER BY id LIMIT 2 RETURNING id, «NEXTVAL('photos')»", "last"},
 	{"DELETE FROM dst WHERE id < 0 RETURNING id, «NEXTVAL('photos')»", ""},
-	// 1062 in the middle
+	// An error 1062 in the middle.
 	{"INSERT INTO auto (id, a) VALUES (500, 'z'), (500, 'z') RETURNING «NEXTVAL('photos')», id", "first"},
 	{"INSERT INTO dst (nothing) VALUES (1), (2) RETURNING «NEXTVAL('photos')»", ""},
 	{"INSERT INTO dst (id) VALUES (1), (2) RETURNING 1 + NEXTVAL('photos')", "1235"},

@@ -35,7 +35,7 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 	before := e.Sequences.Stats().Given
 	for _, text := range []string{
 		"SELECT NEXTVAL('albums')", "SELECT NEXTVAL('ALBUMS')", "SELECT NEXTVAL('vide')", "SELECT NEXTVAL('nobody')", "SELECT NEXTVAL('*')",
-		"SELECT NEXTVAL('photos'), NEXTVAL('albums')", // none is taken of the first
+		"SELECT NEXTVAL('photos'), NEXTVAL('albums')", // none of the first is taken
 		"INSERT INTO t VALUES (NEXTVAL('photos')), (NEXTVAL('albums'))", "SELECT NEXTVAL('albums') FROM DUAL LIMIT 1",
 		"SELECT NEXTVAL('albums', 5)", "SELECT NEXT VALUE FOR albums", "SELECT LASTVAL(albums)", "SELECT SETVAL('albums', 99)", "DO NEXTVAL('albums')",
 		"SELECT NEXTVAL('albums'), id FROM t", "INSERT INTO t SELECT NEXTVAL('albums') FROM t", "UPDATE t SET id = NEXTVAL('albums')",
@@ -64,7 +64,7 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 	for _, text := range []string{"SHOW CREATE SEQUENCE albums", "SHOW CREATE SEQUENCE nobody", "ALTER SEQUENCE photos CACHE 5", "CHECK SEQUENCE photos", "FLUSH SEQUENCES photos"} {
 		wantError(t, c, 1227, text, "Access denied")
 	}
-	// What it may use and is not there is unknown, not denied.
+	// A sequence that the user may use but that does not exist is unknown, not denied.
 	wantError(t, c, 4091, "SELECT NEXTVAL('video')", "video")
 	wantError(t, c, 4091, "SELECT NEXTVAL('later')", "later")
 	if got := names(t, c, "SHOW SEQUENCES"); !slices.Equal(got, []string{"photos", "video_likes", "videos"}) {
@@ -91,7 +91,7 @@ func TestAListOfSequencesMayBeEmptyOrAll(t *testing.T) {
 	}
 }
 
-// With unknown_sequence = "create" a user makes sequences of its own names only.
+// With unknown_sequence = "create" a user makes only sequences that its list allows.
 func TestAUserCreatesNoSequenceByUsingOneThatIsNotItsOwn(t *testing.T) {
 	e := newEnv(t, setup{
 		Shards:   noShards,
@@ -127,7 +127,7 @@ func run(ctx context.Context, c *sql.Conn, how, text string) error {
 	return err
 }
 
-// names is the first column of a query's rows.
+// names returns the first column of a query's rows.
 func names(t *testing.T, c *sql.Conn, query string) (all []string) {
 	t.Helper()
 	_, rows := table(t, c, query)

@@ -55,8 +55,8 @@ func (e *env) kindCounts() map[proxy.Kind]uint64 {
 	return all
 }
 
-// TestExplainRouteSaysWhatBecomesOfAStatement explains statements, and then runs them: the
-// proxy counts them for the kind that was foretold.
+// TestExplainRouteSaysWhatBecomesOfAStatement explains statements and then runs them: the proxy
+// counts them under the kind that it foretold.
 func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	d := e.Schemas[0]
@@ -115,7 +115,7 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 		{"SELECT COUNT(*) FROM t WHERE id = NEXTVAL('photos')", routed{Kind: "refused", Code: "1235", State: "42000"}},
 		{"SELECT NEXTVAL('videos')", routed{Kind: "refused", Code: "4091", State: "42S02", Message: "Unknown SEQUENCE: 'videos'"}},
 		{"SELECT GET_LOCK('x', 0)", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0], Pin: "a lock was taken with GET_LOCK"}},
-		// with the lock
+		// The session holds the lock.
 		{"USE " + e.Schemas[1] + " ", routed{Kind: "refused", Code: "1235", State: "42000"}},
 	} {
 		before, shown := next(), routed{}
@@ -146,7 +146,7 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 		if told := new(mysql.MySQLError); (err != nil) != (shown.Kind == "refused") || err != nil && (!errors.As(err, &told) || fmt.Sprint(told.Number) != shown.Code) {
 			t.Errorf("%s: got %v, foretold was %+v", test.sql, err, shown)
 		}
-		if err := c.PingContext(t.Context()); err != nil { // which has the session tell
+		if err := c.PingContext(t.Context()); err != nil { // a ping makes the session report its counts
 			t.Fatal(err)
 		}
 		for kind, n := range e.kindCounts() {
@@ -161,7 +161,8 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 	}
 }
 
-// TestExplainRouteRefusesATextThatIsNotReadToItsEnd where the proxy does: rows could come in there.
+// TestExplainRouteRefusesATextThatIsNotReadToItsEnd: EXPLAIN refuses where the proxy does, because
+// the text could bring rows in.
 func TestExplainRouteRefusesATextThatIsNotReadToItsEnd(t *testing.T) {
 	e := newEnv(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}))
 	c := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
@@ -177,7 +178,7 @@ func TestExplainRouteRefusesATextThatIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
-// TestExplainRouteOfAKill: what becomes of it depends on whose the id is.
+// TestExplainRouteOfAKill: the outcome depends on whose id it is.
 func TestExplainRouteOfAKill(t *testing.T) {
 	e := newEnv(t, setup{})
 	c, other := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true }), e.Conn(t, e.Schemas[0], nil)
@@ -203,7 +204,7 @@ func TestExplainRouteOfAKill(t *testing.T) {
 	}
 }
 
-// TestNoServerKnowsExplainRoute shows that the words shadow nothing.
+// TestNoServerKnowsExplainRoute: the words shadow no statement of a server.
 func TestNoServerKnowsExplainRoute(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
@@ -212,7 +213,7 @@ func TestNoServerKnowsExplainRoute(t *testing.T) {
 		code := uint16(1791) // ER_UNKNOWN_EXPLAIN_FORMAT
 		w.answerError(sql, code, "")
 	}
-	// Where a server would read it as something else, it is left to it.
+	// A text that a server reads in another way goes to the server.
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
 	for _, sql := range []string{"EXPLAIN format", "/*! EXPLAIN FORMAT=ROUTE SELECT 1 */", "SELECT 1; EXPLAIN FORMAT=ROUTE SELECT 1", "EXPLAIN FORMAT=JSON SELECT 1"} {
 		p.query(sql)
@@ -226,8 +227,8 @@ func TestExplainRouteIsForAdmins(t *testing.T) {
 	w.answerError("EXPLAIN FORMAT=ROUTE", 1227, "admin_users")
 }
 
-// TestExplainRouteAtTheAdminAddress shows that the answer is that of where clients connect, and
-// that nothing of the way stays with the session, which has no servers.
+// TestExplainRouteAtTheAdminAddress: the answer is that of a session at the client address, and
+// leaves nothing in the asking session, which has no servers.
 func TestExplainRouteAtTheAdminAddress(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2, AdminAddress: true})
 	d := e.Schemas[0]
@@ -261,7 +262,7 @@ func TestExplainRouteAtTheAdminAddress(t *testing.T) {
 	}
 }
 
-// What is explained at the admin address may wait for a shard that is paused, and is told then.
+// An EXPLAIN at the admin address may wait for a paused shard, and is answered after it.
 func TestExplainRouteAtTheAdminAddressWaitsForAPausedShard(t *testing.T) {
 	e := newEnv(t, setup{AdminAddress: true})
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE TABLE bound (id BIGINT PRIMARY KEY, a INT)", "CREATE SEQUENCE photos OWNED BY "+e.Schemas[0]+".bound.id")

@@ -44,15 +44,15 @@ func TestRoutinesAreAnsweredAsByTheServer(t *testing.T) {
 				}
 				s.same(protocol.ComStmtClose, "")
 			}
-			// An execution that is passed on as it comes, not held.
+			// The proxy passes an execution on as it comes, without keeping it.
 			long := strings.Repeat("x", 200_000)
 			for _, flags := range []string{"\x01", "\x00", "\x04"} {
-				// MySQL mixes up executions with and without a cursor
+				// MySQL mixes up executions with and without a cursor.
 				s := p.prepare("SELECT LENGTH(?) FROM t")
 				s.same(protocol.ComStmtExecute, flags+"\x01\x00\x00\x00"+binding("\x00", typeBlob, string(protocol.AppendLenEncBytes(nil, long))))
 				s.same(protocol.ComStmtFetch, "\x02\x00\x00\x00")
 			}
-			// Many in one write, whose answers come behind one another.
+			// Many in one write, whose answers follow one another.
 			var texts []sent
 			for _, c := range calls {
 				if c.Arguments == "" && c.Mode == "" && !strings.Contains(c.SQL, "kills_itself") {

@@ -27,7 +27,7 @@ func TestAStatementOnAnotherShardsSchemaIsNotPreparedHere(t *testing.T) {
 			t.Errorf("the schema of shard 1 on shard %d: got %s, want %d", i, got, i)
 		}
 	}
-	// What is here can be prepared.
+	// A schema of this shard can be prepared.
 	if got := w.do(protocol.ComStmtPrepare, "CREATE DATABASE IF NOT EXISTS "+e.Schemas[0]); got[4] != 0 {
 		t.Errorf("of this shard: %v", serverError(t, got))
 	}
@@ -59,13 +59,13 @@ func TestUSEAmongSeveralStatementsStaysOnItsShard(t *testing.T) {
 		t.Errorf("after USE of the same shard: got %v, want %s, %s", got, e.SequenceSchema, e.port(0))
 	}
 	if err := serverError(t, w.query("DROP DATABASE "+e.Schemas[1])); err.Code != 1235 {
-		// pinned: it cannot be reached
+		// The session is pinned, so the other shard cannot be reached.
 		t.Errorf("a schema of the other shard: got %v, want 1235", err)
 	}
 	if got := w.query("CREATE DATABASE IF NOT EXISTS " + e.Schemas[0]); got[4] != 0 {
 		t.Errorf("a schema of this shard: %v", serverError(t, got))
 	}
-	// After a reset the session is where the server says it is, and can leave.
+	// After a reset the session is on the shard that the server has it on, and may leave.
 	if got := w.do(protocol.ComResetConn, ""); got[4] != 0 {
 		t.Fatal(serverError(t, got))
 	}
@@ -126,7 +126,7 @@ func TestOneStatementWithoutATransactionUsesUpSETTRANSACTION(t *testing.T) {
 			}
 		})
 	}
-	// An execution that is not held whole is a transaction, too.
+	// An execution that the proxy does not keep whole is a transaction, too.
 	for sql, free := range map[string]bool{"INSERT INTO t SELECT LENGTH(?)": true, "SELECT LENGTH(?)": false, "INSERT INTO t SELECT LENGTH(?) UNION SELECT (SELECT 1 UNION SELECT 2)": false} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		w.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")

@@ -24,16 +24,16 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// marked is in every password and literal of the test below, and in nothing else. It has no
-// quote and nothing that JSON escapes, and is found in capitals and in hexadecimal, too.
+// marked is in every password and literal of the test below, and nowhere else. It has no quote and
+// nothing that JSON escapes, and is looked for in capitals and in hexadecimal, too.
 const marked = "qZ7secretW"
 
-// TestTheLogHoldsNoSecret runs, with everything logged that there is, logins and statements
-// of all kinds that have passwords and literals in them, many of which fail with errors of
-// the server's that quote them, and looks through all that was logged, as it is written.
+// TestTheLogHoldsNoSecret logs everything, runs logins and statements of all kinds that have
+// passwords and literals in them, many of which fail with errors of the server that quote them, and
+// searches the log as it is written.
 func TestTheLogHoldsNoSecret(t *testing.T) {
 	core, seen := observer.New(zapcore.DebugLevel)
-	cores := []zapcore.Core{core} // which leaves nothing out
+	cores := []zapcore.Core{core} // this core leaves nothing out
 	files := map[string]string{"json": filepath.Join(t.TempDir(), "json"), "console": filepath.Join(t.TempDir(), "console")}
 	var written []*logs.Log
 	for format, path := range files {
@@ -45,7 +45,7 @@ func TestTheLogHoldsNoSecret(t *testing.T) {
 	}
 	log := zap.New(zapcore.NewTee(cores...))
 
-	server := mysqltest.Start(t) // dies in the end
+	server := mysqltest.Start(t) // the test kills it in the end
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{
 		Servers: []*mysqltest.Server{server},
@@ -57,7 +57,7 @@ func TestTheLogHoldsNoSecret(t *testing.T) {
 			o.Logger, o.SlowStatement, o.TLS, o.RelayLogins, o.MaxStatement = log, time.Nanosecond, serverTLS, true, 20_000
 			o.Users = append(o.Users,
 				proxy.User{Name: "listed", Password: marked + "1", OldPassword: marked + "2", Admin: true},
-				// the server knows another password
+				// The server has another password for this user.
 				proxy.User{Name: "absent", Password: marked + "3"})
 			o.Admin = admin.NewSequences(o.Sequences.(*sequence.Sequences), nil)
 		},
@@ -77,7 +77,7 @@ func TestTheLogHoldsNoSecret(t *testing.T) {
 				l.User, l.Password = &user, &password
 				w, err := e.tryWire(t, e.Addr(), l)
 				if err != nil {
-					continue // as many are to be
+					continue // some of these logins must fail
 				}
 				for _, other := range [][2]string{{"listed", "1"}, {"listed", "wrong"}} {
 					for _, plugin := range []string{"mysql_native_password", "caching_sha2_password"} {

@@ -8,10 +8,11 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A sequence server that lets nobody in is away like one that is down: numbers come from memory, an
-// error names the sequence that has none, and all goes on by itself when there is room again.
+// A sequence server without free connections is unavailable like one that is down: numbers come
+// from the cache, the error names a sequence without any, and all goes on by itself when there is
+// room again.
 func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
-	// what only connects stays so long
+	// A connection without a login stays for so long.
 	numbers := mysqltest.Start(t, "--max-connections=10", "--connect-timeout=100")
 	e := newEnv(t, setup{Sequence: func(o *sequence.Options) {
 		o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
@@ -33,7 +34,7 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 		full = append(full, exhaust(t, numbers.Addr()))
 		ids := value(t, own, "SELECT IFNULL(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()")
 		for id := range strings.SplitSeq(ids, ",") {
-			_, _ = own.ExecContext(t.Context(), "KILL "+id) // it may have gone
+			_, _ = own.ExecContext(t.Context(), "KILL "+id) // the connection may have gone
 		}
 		return ids == ""
 	})

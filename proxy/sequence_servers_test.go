@@ -48,7 +48,7 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 	} {
 		wantError(t, c, test.code, test.text, test.word)
 	}
-	// The same server by another address has the same schema.
+	// The same server at another address has the same schema.
 	wantError(t, c, 1105, "SEQPROXY ADD SEQUENCE SERVER '"+link.Addr()+"'", "are the same sequence server")
 	if _, err := c.PrepareContext(t.Context(), "SHOW SEQPROXY SEQUENCE SERVERS"); err != nil {
 		t.Errorf("prepare: %v", err)
@@ -73,7 +73,7 @@ func beforeAddition(t *testing.T, none bool) (c *sql.Conn, second *mysqltest.Ser
 	e := newEnv(t, setup{
 		Sequence: func(o *sequence.Options) {
 			o.NoDirectWriters, o.CreateTable = none, true
-			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // both servers have root
 		},
 	})
 	c = e.Conn(t, "", nil)
@@ -81,7 +81,7 @@ func beforeAddition(t *testing.T, none bool) (c *sql.Conn, second *mysqltest.Ser
 	return c, second
 }
 
-// A server is added and removed by SQL, and the list tells of each, by its columns.
+// A server is added and removed by SQL, and the list shows each step in its columns.
 func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
 	c, second := beforeAddition(t, true)
 	first := mysqltest.Shared(t).Addr()
@@ -113,7 +113,7 @@ func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
 	}
 }
 
-// One that is dead is taken out by the operator's word, on how far it has come and on the
+// A dead sequence server is removed by the operator's word, with how far it has come and the
 // applications that count there.
 func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
 	c, second := beforeAddition(t, false)
@@ -136,7 +136,7 @@ func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
 		wantError(t, c, 1105, remove+" WITH DIRECT WRITERS STOPPED", "FORCE")
 		text := fmt.Sprintf("%s FORCE ABOVE %d WITH DIRECT WRITERS STOPPED", remove, above)
 		exec(t, c, text)
-		exec(t, c, "FLUSH SEQUENCES photos") // what was held before is given first
+		exec(t, c, "FLUSH SEQUENCES photos") // the old segment is given first
 		if next := number(); next <= above {
 			t.Errorf("%s: got %d", text, next)
 		}

@@ -44,7 +44,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	if left, err := strconv.ParseFloat(rows[0][3], 64); err != nil || left <= 0 {
 		t.Errorf("seconds_left: got %s", rows[0][3])
 	}
-	// Seven at a time: with one proxy, the skew is how long they last.
+	// The cache holds seven: with one proxy, the skew is the time that they last.
 	if skew, err := strconv.ParseFloat(rows[0][7], 64); err != nil || skew <= 0 {
 		t.Errorf("order_skew: got %s", rows[0][7])
 	}
@@ -85,7 +85,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	} {
 		wantError(t, c, test.code, test.text, test.word)
 	}
-	// As with tables, those that exist are dropped and the others named.
+	// As with tables, existing sequences are dropped and the error names the others.
 	exec(t, c, "CREATE SEQUENCE four")
 	wantError(t, c, 4091, "DROP SEQUENCE nobody, four, neither", "'nobody,neither'")
 	wantError(t, c, 4091, "SELECT NEXTVAL('four')")
@@ -95,7 +95,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	if got := show(); got != "" {
 		t.Errorf("got %s, want no sequence", got)
 	}
-	// Prepared, with the driver's arguments in another statement to tell apart.
+	// Prepared, where the driver's arguments are in a statement of their own.
 	for _, text := range []string{"CREATE SEQUENCE prepared", "SHOW SEQUENCES", "DROP SEQUENCE prepared"} {
 		stmt, err := c.PrepareContext(t.Context(), text)
 		if err != nil {
@@ -150,7 +150,7 @@ func TestASequenceMadeAgainGoesOnAboveTheDroppedOne(t *testing.T) {
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	c := e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos", "SELECT NEXTVAL('photos')")
-	// Another proxy on the same table holds numbers of the dropped sequence.
+	// Another proxy on the same table has cached numbers of the dropped sequence.
 	other := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) { o.Servers[0].Database = e.SequenceSchema }})
 	d := other.Conn(t, "", nil)
 	given := map[string]bool{}
@@ -185,7 +185,7 @@ func TestATypedCacheIsExact(t *testing.T) {
 		}
 		return n
 	}
-	// A statement that needs more than that gets them in one piece.
+	// A statement that needs more numbers than the cache has gets them in one segment.
 	exec(t, c, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, n INT AUTO_INCREMENT PRIMARY KEY)", "CREATE SEQUENCE many CACHE 10",
 		"SELECT NEXTVAL('many')", "INSERT INTO t (id) VALUES "+strings.TrimSuffix(strings.Repeat("(NEXTVAL('many')), ", 35), ", "))
 	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id), ' ', SUM(id - n) = 35 * (MIN(id) - 1)) FROM t"); got != "35 34 1" {
@@ -215,7 +215,7 @@ func TestASequenceThatHasRunOutIsTheServersError(t *testing.T) {
 	wantError(t, c, 4084, "SELECT NEXTVAL('photos') LIMIT 1")
 }
 
-// table is the answer to a query, with NULL for NULL.
+// table returns the answer to a query, with NULL for NULL.
 func table(t testing.TB, c *sql.Conn, query string) (columns []string, all [][]string) {
 	t.Helper()
 	rows, err := c.QueryContext(context.Background(), query)

@@ -16,7 +16,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The lists that a DBA needs in an outage are there in it, with a warning that tells of it.
+// The lists that a DBA needs in an outage work during it, with a warning about it.
 func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 	numbers := mysqltest.Start(t)
 	e := newEnv(t, setup{
@@ -24,12 +24,12 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 		Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] },
 		Proxy: func(o *proxy.Options) {
 			withWatcher(o)
-			// Whether another spelling of a name is meant only the server can tell.
+			// Only the server can say whether another spelling of a name means the same.
 			o.Users = append(o.Users, proxy.User{Name: "clerk", Password: "clerk", Sequences: []string{"nothing", "photo*"}})
 		},
 		Sequence: func(o *sequence.Options) {
 			o.Servers[0].Addr, o.Servers[0].Database = numbers.Addr(), numbers.Schema(t)
-			o.AllocateTimeout = time.Minute // longer than a client waits here
+			o.AllocateTimeout = time.Minute // longer than a client of this test waits
 		},
 	})
 	exec(t, e.AdminConn(t, nil), "CREATE SEQUENCE photos", "CREATE SEQUENCE albums", "CREATE SEQUENCE unused")
@@ -47,7 +47,7 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 	}
 	ask := func(w *wire, cmd protocol.Command, arg string) (warnings uint16, rows [][]string) {
 		t.Helper()
-		w.send(packet(command(cmd, arg))) // without a ping behind it, which resets the warnings
+		w.send(packet(command(cmd, arg))) // without a ping behind it, which would reset the warnings
 		answer := w.receive(protocol.ShapeResult, nil)
 		if w.answer.ErrCode != 0 {
 			t.Fatalf("%q: %v", arg, serverError(t, answer))
@@ -57,7 +57,7 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 		}
 		return w.answer.Warnings, rows
 	}
-	// inEachWay asks for both lists, and checks what they warn of.
+	// inEachWay queries both lists, and checks their warnings.
 	inEachWay := func(warns bool, check func(where, text string, rows [][]string)) {
 		t.Helper()
 		for where, w := range clients {
@@ -142,9 +142,9 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 	})
 }
 
-// Where no sequence was used there is nothing to list, and the error says why.
+// Where no sequence was used the lists know none, and the error says why.
 func TestSequencesThatAreNotKnownAreNotListedWithoutTheServer(t *testing.T) {
-	const addr = "127.0.0.1:1" // where nobody listens
+	const addr = "127.0.0.1:1" // nothing listens there
 	e := newEnv(t, setup{AdminAddress: true, Shards: noShards, Sequence: func(o *sequence.Options) { o.Servers[0].Addr, o.AllocateTimeout = addr, time.Second }})
 	for _, c := range []string{e.Addr(), e.AdminAddr()} {
 		conn := one(t, e.open(t, c, "", nil))
@@ -156,8 +156,8 @@ func TestSequencesThatAreNotKnownAreNotListedWithoutTheServer(t *testing.T) {
 	}
 }
 
-// A statement needs several things of the sequence server. Where it does not answer they have one
-// time together, and the error tells of all that was waited.
+// A statement may need several answers of the sequence server. Where it does not answer they share
+// one timeout, and the error has the whole wait.
 func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	const limit = time.Second
 	e := newEnv(t, setup{
-		// with several shards an INSERT is an error after the first wait
+		// With several shards an INSERT is an error after the first wait.
 		Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] },
 		Sequence: func(o *sequence.Options) {
 			o.Servers[0].Addr, o.AllocateTimeout = silent.Addr().String(), limit
@@ -174,7 +174,7 @@ func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	})
 	conn := e.Conn(t, mysqltest.Shared(t).Schema(t), nil)
 	exec(t, conn, "CREATE TEMPORARY TABLE t (id BIGINT UNSIGNED)")
-	// whether a column of t is filled, and then the sequence
+	// The first query is whether a column of t is filled, the second for the sequence.
 	_, err = conn.ExecContext(t.Context(), "INSERT INTO t VALUES (NEXTVAL('photos'))")
 	found := regexp.MustCompile(`\(waited (\S+)\)`).FindStringSubmatch(fmt.Sprint(err))
 	if found == nil {

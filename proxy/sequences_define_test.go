@@ -12,7 +12,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// definitions are options as both MariaDB and the proxy know them.
+// definitions are options that both MariaDB and the proxy know.
 var definitions = []string{
 	"start with 1 minvalue 1 maxvalue 9223372036854775806 increment by 1 cache 1000",
 	"start 5 increment = 2 minvalue = 3 maxvalue 1001 nocache cycle",
@@ -46,14 +46,13 @@ func TestSHOWCREATESEQUENCEAnswersAsMariaDB(t *testing.T) {
 	}
 }
 
-// collation puts utf8mb4_general_ci in the place of utf8mb4_unicode_ci, which is what
-// MariaDB says since 11.5 of texts in its character set.
+// collation replaces utf8mb4_unicode_ci by utf8mb4_general_ci. MariaDB 11.5 and later has the
+// former for texts in its own character set.
 func collation(answer []byte) []byte {
 	return bytes.ReplaceAll(answer, []byte("\f\xe0\x00"), []byte("\f-\x00"))
 }
 
-// What SHOW CREATE SEQUENCE prints makes the same sequence, in whatever way the session
-// reads strings.
+// The output of SHOW CREATE SEQUENCE makes the same sequence, however the session reads strings.
 func TestWhatSHOWCREATESEQUENCEPrintsMakesTheSame(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".`t``1` (`a.b` BIGINT UNSIGNED PRIMARY KEY)")
@@ -65,7 +64,7 @@ func TestWhatSHOWCREATESEQUENCEPrintsMakesTheSame(t *testing.T) {
 			"owned by "+e.Schemas[0]+".`t``1`.`a.b`", "owned by `t``1`.`a.b` comment 'x\ny'", "minvalue 5", "increment 3 start 7",
 			"minvalue 9 start 17000000000000000000",
 		) {
-			name := fmt.Sprintf("a`b %d.%d", i, j) // a name goes on above its numbers
+			name := fmt.Sprintf("a`b %d.%d", i, j) // another name, because numbers of a name go on above those of a dropped sequence
 			quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
 			exec(t, c, "CREATE OR REPLACE SEQUENCE "+quoted+" "+options)
 			first := createdAs(t, c, name)
@@ -138,7 +137,7 @@ func TestALTERSEQUENCEChangesWhatItNames(t *testing.T) {
 	}
 }
 
-// Each note has a text in the OK, a count, and is what SHOW WARNINGS tells.
+// Each note has a text in the OK and a count, and SHOW WARNINGS has it.
 func TestStatementsAboutSequencesLeaveNotes(t *testing.T) {
 	for name, s := range map[string]setup{"with a shard": {}, "keys only": {Shards: noShards}} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +158,7 @@ func TestStatementsAboutSequencesLeaveNotes(t *testing.T) {
 				{"ALTER SEQUENCE none CACHE 5", ""},
 			} {
 				exec(t, c, test.statement)
-				for range 2 { // SHOW WARNINGS leaves them
+				for range 2 { // SHOW WARNINGS does not clear them
 					_, rows := table(t, c, "SHOW WARNINGS")
 					got := ""
 					for _, row := range rows {
@@ -210,7 +209,7 @@ func TestStatementsAboutSequencesStandAlone(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE s;", "/* alone */ DROP SEQUENCE s; ")
 }
 
-// Statements that MariaDB knows go to the server where the sequence is its own.
+// Statements that MariaDB has, too, go to the server where the sequence is its own.
 func TestSequencesOfTheServersOwnAreAdministeredThere(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownRelay }})
 	e.Servers[0].OnMariaDB(t, "MySQL has no sequences")

@@ -23,7 +23,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 			want := map[int]string{75: "75%", 90: "90%", 99: "99%"}
 			w.query("CREATE SEQUENCE s MAXVALUE 100 NOCACHE")
 			for i := 1; i <= 100; i++ {
-				// without a ping behind it, which resets the warnings
+				// Without a ping behind it, which would reset the warnings.
 				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')")))
 				answer := w.receive(protocol.ShapeResult, nil)
 				if w.answer.ErrCode != 0 || w.answer.Warnings != uint16(len(want[i])/3) {
@@ -43,7 +43,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 			if s.Shards == noShards {
 				return
 			}
-			// What the statement left beside the warning, and LAST_INSERT_ID().
+			// The other values that the statement leaves, and LAST_INSERT_ID().
 			c := e.Conn(t, schema, nil)
 			for i, test := range []struct{ ask, want string }{
 				{"SELECT LAST_INSERT_ID()", "75"},
@@ -60,7 +60,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 				}
 			}
 			c = e.Conn(t, schema, nil)
-			// The end is that of the column which owns the sequence.
+			// The sequence ends where the column that owns it does.
 			exec(t, c, "CREATE SEQUENCE photos NOCACHE OWNED BY photos.id START 190", "SELECT NEXTVAL('photos')")
 			if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 0 {
 				t.Errorf("190 of 255: got %q, want no warning", rows)
@@ -78,7 +78,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 	}
 }
 
-// The server's own warnings, which it counts and tells, stay beside ours.
+// The server's own warnings, and their count, stay together with the proxy's.
 func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		o.Bindings = []proxy.Binding{{Table: "filled", Column: "id", Sequence: "filled"}}
@@ -89,7 +89,7 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
 	ask := func(cmd protocol.Command, arg string) (warnings uint16, rows [][]string) {
 		t.Helper()
-		w.send(packet(command(cmd, arg))) // without a ping behind it, which resets the warnings
+		w.send(packet(command(cmd, arg))) // without a ping behind it, which would reset the warnings
 		answer := w.receive(protocol.ShapeResult, nil)
 		if w.answer.ErrCode != 0 {
 			t.Fatalf("%q: %v", arg, serverError(t, answer))
@@ -141,7 +141,7 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	got, _ = ask(protocol.ComQuery, "INSERT INTO filled SELECT NEXTVAL('counted'), 1 FROM photos")
 	warned("an INSERT ... SELECT", got)
 	ask(protocol.ComQuery, "CREATE SEQUENCE each MAXVALUE 100 NOCACHE START 75")
-	// its count is the server's
+	// The count is the server's.
 	ask(protocol.ComQuery, "SELECT NEXTVAL('each'), id FROM photos LIMIT 1")
 	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "of sequence 'each'") {
 		t.Errorf("a SELECT with a number per row: SHOW WARNINGS tells %q, want one of ours", rows)

@@ -15,7 +15,7 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// clausesOfKinds are those that CREATE SEQUENCE takes, with what each of them is.
+// clausesOfKinds are those of CREATE SEQUENCE, with a check of each.
 var clausesOfKinds = []string{"bit_reversed", "bit_reversed json_safe", "rotate 1 digits 12", "shard bits 4", "shard bits 4 json_safe"}
 
 func keyOf(t *testing.T, k kind.Kind, text string) (counter uint64) {
@@ -28,7 +28,7 @@ func keyOf(t *testing.T, k kind.Kind, text string) (counter uint64) {
 	return counter
 }
 
-// A key of any kind is LAST_INSERT_ID(key) in each way that a number has.
+// A key of any kind is LAST_INSERT_ID(key), in each way that a number may be asked for.
 func TestKeysOfEachKindAreInsertIDs(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0])
@@ -302,7 +302,7 @@ func TestAServerMakesNoPlainSequenceOfAKind(t *testing.T) {
 	}
 }
 
-// What is said of a sequence that is there names the sequence, what is not done, and the way out.
+// A refusal names the sequence, what is not done, and the way out.
 func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE r (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE f (id VARCHAR(40) PRIMARY KEY, n INT)")
@@ -355,7 +355,8 @@ func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 	wantError(t, c, 4084, "SELECT NEXTVAL('one')", "'one' has run out")
 }
 
-// What a ticket server is asked is refused, and finds no row where it is asked past the proxy.
+// The statements of a ticket server are refused, and find no row where they go directly to the
+// server.
 func TestATicketIsNoKeyOfAKind(t *testing.T) {
 	var schema string
 	e := newEnv(t, setup{
@@ -379,7 +380,7 @@ func TestATicketIsNoKeyOfAKind(t *testing.T) {
 	}
 }
 
-// SEQUENCE_DECODE is a SELECT that the proxy answers, as a text and prepared.
+// The proxy answers SELECT SEQUENCE_DECODE, as a text and prepared.
 func TestAKeyIsDecoded(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
@@ -421,10 +422,11 @@ func TestAKeyIsDecoded(t *testing.T) {
 type rangedTable struct {
 	clause      string
 	size        uint64 // of a range
-	least, most int    // rows in one, of 800
+	least, most int    // rows in one range, of 800
 }
 
-// ranges is how many a rangedTable has, and connections how many insert into it.
+// ranges is the number of ranges of a rangedTable, and connections that of clients that insert into
+// it.
 const ranges, connections = 8, 16
 
 var rangedTables = []rangedTable{
@@ -436,7 +438,7 @@ var rangedTables = []rangedTable{
 	{"uuid version 4", 0, 50, 150},
 }
 
-// create makes the table, and its sequence.
+// create makes the table and its sequence.
 func (r *rangedTable) create(t testing.TB, e *env, name string) {
 	t.Helper()
 	create := "CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) ("
@@ -454,7 +456,8 @@ func (r *rangedTable) create(t testing.TB, e *env, name string) {
 	}
 }
 
-// fill has all connections insert rows while more says so, and returns how many are in each range.
+// fill inserts rows on all connections while more returns true, and returns the number of rows in
+// each range.
 func (r *rangedTable) fill(t testing.TB, e *env, name string, more func(row int) bool) (rows [ranges]int) {
 	t.Helper()
 	db := e.DB(t, e.Schemas[0], nil)
@@ -480,7 +483,7 @@ func (r *rangedTable) fill(t testing.TB, e *env, name string, more func(row int)
 	return rows
 }
 
-// Rows of kinds that spread go to all ranges of a table, and plain ones to one.
+// Kinds that spread put rows into all ranges of a table, plain sequences into one.
 func TestKindsSpreadRowsOverRanges(t *testing.T) {
 	e := newEnv(t, setup{})
 	for i, r := range rangedTables {
@@ -520,7 +523,7 @@ func BenchmarkRowsOverRanges(b *testing.B) {
 	}
 }
 
-// A table that has plain keys gets a kind: its keys are passed over.
+// A table that has plain keys gets a kind, which passes over them.
 func TestATableWithKeysGetsAKind(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
@@ -555,7 +558,7 @@ func TestATableWithKeysGetsAKind(t *testing.T) {
 		t.Errorf("CHECK says %v", rows)
 	}
 
-	// Of three digits each key of a range would come soon.
+	// With three digits each key of a range would soon be reached.
 	exec(t, c, "CREATE SEQUENCE rotated ROTATE 1 DIGITS 3 SKIP RANGE 100 TO 350 CACHE 10")
 	seen := make(map[string]bool)
 	for range 999 - 251 {
@@ -578,12 +581,12 @@ func TestATableWithKeysGetsAKind(t *testing.T) {
 	wantError(t, c, 1210, "ALTER SEQUENCE later OWNED BY later.id", "not of kind BIT_REVERSED", "another name")
 }
 
-// A statement that is said again, as migrations do, finds the sequence as it is, with the keys that
+// A statement that is repeated, as migrations do, finds the sequence as it is, with the keys that
 // it passes over and those that it gave.
 func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
-	// in this mode NOT binds closer than BETWEEN
+	// In this mode NOT binds closer than BETWEEN.
 	e.Servers[0].Exec(t, "SET GLOBAL sql_mode = CONCAT(@@GLOBAL.sql_mode, ',HIGH_NOT_PRECEDENCE')",
 		"CREATE TABLE "+e.Schemas[0]+".photos (id BIGINT PRIMARY KEY)", "INSERT INTO "+e.Schemas[0]+".photos VALUES (1), (1000)")
 	t.Cleanup(func() {
@@ -602,7 +605,7 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 	if got := value(t, c, "SELECT COUNT(*) FROM photos"); shown != "4" || got != "5" {
 		t.Errorf("rows: %s, then %s, want 4 and 5", shown, got)
 	}
-	// One key that somebody chose does not end the sequence.
+	// One explicit key does not end the sequence.
 	exec(t, c, "INSERT INTO photos VALUES (1001)")
 	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "hardly one that the sequence gave") {
 		t.Errorf("REPAIR says %v", rows)
@@ -610,8 +613,8 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 	exec(t, c, "INSERT INTO photos () VALUES ()")
 }
 
-// A key of SNOWFLAKE is LAST_INSERT_ID(key) in each way that a number has, and rows that are filled
-// in together have keys one apart.
+// A key of SNOWFLAKE is LAST_INSERT_ID(key) in each way that a number may be asked for, and rows
+// that are filled in together have adjacent keys.
 func TestSnowflakesAreInsertIDs(t *testing.T) {
 	const clause = "snowflake epoch '2020-01-01' tick '1ms' time bits 41 worker bits 6 counter bits 12"
 	k, err := kind.Parse(clause)
@@ -678,7 +681,7 @@ func TestSnowflakesAreInsertIDs(t *testing.T) {
 	if e.Servers[0].IsMariaDB() {
 		next("RETURNING", value(t, c, "INSERT INTO t (n) VALUES (8) RETURNING id"))
 	}
-	exec(t, c, "INSERT INTO t VALUES (17, 9)") // a key that nobody was given
+	exec(t, c, "INSERT INTO t VALUES (17, 9)") // an explicit key
 	next("behind a key of the client's", value(t, c, "SELECT NEXTVAL('t')"))
 
 	wantError(t, c, 1235, "SELECT NEXTVAL('t', 2)", "NEXTVAL with a count")

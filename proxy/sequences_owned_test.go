@@ -8,7 +8,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// said are rows of CHECK SEQUENCE and its like, as "kind: text".
+// said returns the rows of CHECK SEQUENCE and its like, as "kind: text".
 func said(t *testing.T, rows [][]string, op string) string {
 	t.Helper()
 	var all []string
@@ -52,12 +52,12 @@ func TestASequenceBeginsAboveTheKeysOfItsColumnOnEveryShard(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.statement, got, test.first)
 		}
 	}
-	// What the old one gave is above the keys: the note does not blame them.
+	// The numbers of the old sequence are above the keys, so the note names no shard.
 	exec(t, c, "DROP SEQUENCE both", "CREATE SEQUENCE both OWNED BY photos.id")
 	if got := warning(); !strings.Contains(got, "a sequence of that name may have given numbers up to") || strings.Contains(got, "shard") {
 		t.Errorf("made again: noted %q", got)
 	}
-	// A transaction that is under way counts.
+	// Keys of an open transaction count.
 	direct := e.DirectConn(t, 1, e.Schemas[1], nil)
 	exec(t, direct, "BEGIN", "INSERT INTO photos VALUES (2000)")
 	exec(t, c, "CREATE SEQUENCE later", "SELECT NEXTVAL('later')", "ALTER SEQUENCE later OWNED BY photos.id")
@@ -124,7 +124,7 @@ func TestCHECKAndREPAIRCompareASequenceWithItsColumn(t *testing.T) {
 	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "501" {
 		t.Errorf("after the repair: got %s, want 501", got)
 	}
-	// What a proxy holds below the keys is given up by a repair.
+	// A repair drops what a proxy has cached below the keys.
 	exec(t, c, "ALTER SEQUENCE photos CACHE 1000", "SELECT NEXTVAL('photos')")
 	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (800)")
 	table(t, c, "REPAIR SEQUENCE photos")
@@ -156,7 +156,7 @@ func TestCHECKAndREPAIRCompareASequenceWithItsColumn(t *testing.T) {
 	}
 }
 
-// The keys are read as the user: what it may not see is not told to it.
+// The proxy reads the keys with the user's rights, and shows nothing else.
 func TestAColumnIsReadWithTheRightsOfTheUser(t *testing.T) {
 	var account string
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {

@@ -13,7 +13,7 @@ func TestTheSessionOnThePageOfSequencesIsWhatComesOut(t *testing.T) {
 
 func TestTheSessionOnThePageOfKindsIsWhatComesOut(t *testing.T) { followSession(t, "kinds.md", 18) }
 
-// followSession compares the session on a page with what comes out.
+// followSession runs the session of a page and compares its output.
 func followSession(t *testing.T, name string, least int) {
 	page, err := os.ReadFile("../docs/" + name)
 	if err != nil {

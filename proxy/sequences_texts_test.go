@@ -23,8 +23,8 @@ var textKinds = []struct{ clause, column string }{
 	{"format '{n:3}' widen", "VARCHAR(20)"},
 }
 
-// Keys that are texts go where the text of the statement has them, and LAST_INSERT_ID() and the
-// insert id stay what they were.
+// Keys that are texts stand in the statement's text, and LAST_INSERT_ID() and the insert id do not
+// change.
 func TestKeysThatAreTexts(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE own (id BIGINT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(64))", "INSERT INTO own (id) VALUES (77)")
@@ -89,7 +89,7 @@ func TestKeysThatAreTexts(t *testing.T) {
 				}
 				check(insert, value(t, c, fmt.Sprintf("SELECT k FROM %s WHERE n = %d", name, 10+j)))
 			}
-			// A key of the client's own is a parameter, or NULL.
+			// A client's explicit key is a parameter, or NULL.
 			if _, err := c.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (?, 30)", nil); err != nil {
 				t.Error(err)
 			} else {
@@ -113,7 +113,7 @@ func TestKeysThatAreTexts(t *testing.T) {
 				check("a prepared one", value(t, c, "SELECT k FROM "+name+" WHERE n = 35"))
 			}
 
-			// LAST_INSERT_ID() is the number beside them, wherever that stands.
+			// LAST_INSERT_ID() in the same text is the number, at any place.
 			for j, insert := range []string{
 				"INSERT INTO " + name + " VALUES (" + next + ", NEXTVAL('" + ids + "'))",
 				"INSERT INTO " + name + " (n, k) VALUES (NEXTVAL('" + ids + "'), " + next + ")",
@@ -192,7 +192,7 @@ func TestKeysThatAreTexts(t *testing.T) {
 	}
 }
 
-// A text is a literal in the character set of the connection, and 16 bytes are binary.
+// A text is a literal in the connection's character set, and 16 bytes are binary.
 func TestTextsAreInTheCharacterSetOfTheConnection(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE words (id VARCHAR(40) CHARACTER SET utf8mb4 PRIMARY KEY)")
@@ -210,8 +210,8 @@ func TestTextsAreInTheCharacterSetOfTheConnection(t *testing.T) {
 	}
 }
 
-// Several rows have keys of their own where they are asked for, and so has each row of a bulk
-// execution. A column of MariaDB's type UUID takes them in both forms.
+// Each row has a key of its own where several are asked for, and so has each row of a bulk
+// execution. A column of MariaDB's type UUID accepts both forms.
 func TestRowsWithTexts(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MultiRowFirst = true }})
 	hello, _ := e.Shards.Routes().Greeting()
@@ -263,7 +263,7 @@ func TestRowsWithTexts(t *testing.T) {
 	}
 }
 
-// A format of digits is a number, and LAST_INSERT_ID(); its counter ends as any does.
+// A format of digits is a number, and LAST_INSERT_ID(). Its counter ends like any other.
 func TestAFormatOfDigitsIsAnInsertID(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Bindings = []proxy.Binding{{Table: "bound", Column: "k", Sequence: "words"}} }})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE bound (k VARCHAR(64), n INT)")
@@ -297,7 +297,7 @@ func TestAFormatOfDigitsIsAnInsertID(t *testing.T) {
 	wantError(t, c, 4084, "SELECT NEXTVAL('words')")
 }
 
-// Of a key that somebody has used by hand the next one is taken.
+// A key that was used by hand is passed over.
 func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (k VARCHAR(10) PRIMARY KEY, n INT)")
@@ -308,8 +308,7 @@ func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	}
 }
 
-// The column of a SELECT that the proxy answers is that of a text, as of one that goes to the
-// server.
+// The proxy's own SELECT has the column of a text, like one that goes to the server.
 func TestColumnsOfTexts(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)

@@ -9,10 +9,10 @@ import (
 	"seqproxy/proxy"
 )
 
-// asPlainUser has the env's user be no admin.
+// asPlainUser makes the env's user no admin.
 func asPlainUser(o *proxy.Options) { o.Users[0].Admin = false }
 
-// audited are the audit lines of an env with an outcome, "statement user".
+// audited returns an env's audit lines of one outcome, as "statement user".
 func audited(e *env, outcome string) (lines []string) {
 	for _, entry := range e.Logs.FilterMessage("audit").All() {
 		if f := entry.ContextMap(); f["outcome"] == outcome {
@@ -22,7 +22,7 @@ func audited(e *env, outcome string) (lines []string) {
 	return lines
 }
 
-// SETVAL changes a sequence, so only admins may ask for it, wherever it can stand.
+// SETVAL changes a sequence, so only admins may use it, wherever it can stand.
 func TestSetvalNeedsAnAdmin(t *testing.T) {
 	e := newEnv(t, setup{Proxy: asPlainUser})
 	createSequence(t, e, "photos")
@@ -75,7 +75,7 @@ func TestSetvalNeedsAnAdmin(t *testing.T) {
 	}
 }
 
-// Commands that came in one piece are answered in a batch, each as if it came alone.
+// Pipelined commands are answered in a batch, each as if it came alone.
 func TestSetvalIsRefusedAmongPipelinedCommands(t *testing.T) {
 	e := newEnv(t, setup{Proxy: asPlainUser})
 	createSequence(t, e, "photos")
@@ -100,7 +100,7 @@ func TestSetvalIsRefusedAmongPipelinedCommands(t *testing.T) {
 	}
 }
 
-// What an admin sets is written to the audit log, however it is asked for.
+// An admin's SETVAL is in the audit log, in whatever form it is asked for.
 func TestSetvalOfAnAdminIsAudited(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "photos")
@@ -115,8 +115,8 @@ func TestSetvalOfAnAdminIsAudited(t *testing.T) {
 	}
 }
 
-// With unknown_sequence = "relay" a name that is not the proxy's is the server's, which knows
-// whether the user may set it.
+// With unknown_sequence = "relay" a name that is not the proxy's belongs to the server, which
+// checks whether the user may set it.
 func TestSetvalOfTheServersOwnSequenceIsTheServersAffair(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		asPlainUser(o)

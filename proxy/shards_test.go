@@ -56,8 +56,8 @@ func TestUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 				}
 			}
 			use(e.Schemas[1])
-			// A schema that nobody owns is the default shard's; one that is not there
-			// leaves the session where it was.
+			// A schema of no shard is the default shard's; one that does not exist leaves the
+			// session where it was.
 			if err := serverError(t, use("no_such_schema")); err.Code != 1049 {
 				t.Errorf("got %v, want 1049", err)
 			}
@@ -90,9 +90,9 @@ func TestAnUnknownSchemaAsTheFirstStatementLeavesNoSchema(t *testing.T) {
 	p.query("SELECT @x")
 }
 
-// settings are statements that set something, with what reads it back. {isolation}
-// and {read_only} stand for the names of the transactions' variables, {timeout} for that
-// of a statement's time; "MariaDB: " begins what only MariaDB has.
+// settings are statements that set something, with what reads it back. {isolation} and {read_only}
+// stand for the names of the transactions' variables, {timeout} for that of a statement's time;
+// "MariaDB: " begins what only MariaDB has.
 var settings = []struct{ set, read string }{
 	{"SET NAMES latin1", "@@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection"},
 	{"SET NAMES utf8mb4 COLLATE utf8mb4_bin", "@@character_set_client, @@collation_connection, 'ä'"},
@@ -208,7 +208,7 @@ func TestChangesAreBroughtAlongEachTime(t *testing.T) {
 			t.Errorf("round %d: got %v, want %v", i, got, want)
 		}
 	}
-	// DEFAULT takes a value back on both.
+	// DEFAULT resets a value on both.
 	w.query("SET group_concat_max_len = DEFAULT, @x = NULL")
 	w.query("USE " + e.Schemas[1])
 	if got := w.rows("SELECT @@group_concat_max_len = @@global.group_concat_max_len, @x"); fmt.Sprint(got) != "[1 NULL]" {
@@ -231,8 +231,8 @@ func TestASettingByAPreparedStatementIsBroughtAlong(t *testing.T) {
 	if got := value(t, c, "SELECT @@group_concat_max_len"); got != "123" {
 		t.Errorf("got %s, want 123", got)
 	}
-	// A value that comes as a parameter is no literal; a variable's is asked from
-	// the server, a user variable's would be lost.
+	// A value that comes as a parameter is no literal. The proxy reads back a variable's value;
+	// that of a user variable cannot be carried.
 	exec(t, c, "USE "+e.Schemas[0])
 	if _, err := c.ExecContext(ctx, "SET @u = ?", "from a parameter"); err != nil {
 		t.Fatal(err)
@@ -251,10 +251,10 @@ func TestASessionThatCannotBeMovedIsToldSo(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for _, c := range []struct {
 		statements []string
-		word       string // in the message
-		check      string // shows that what was there still is
+		word       string // a word of the message
+		check      string // shows that the state still exists
 		want       string
-		undo       string // after which the session can move; "" if it cannot be
+		undo       string // allows the session to move; "" if nothing does
 	}{
 		{[]string{"CREATE TEMPORARY TABLE tt AS SELECT 7 AS a"}, "temporary table", "SELECT a FROM tt", "7", ""},
 		{[]string{"SELECT GET_LOCK('lock', 0)"}, "GET_LOCK", "SELECT IS_USED_LOCK('lock') IS NOT NULL", "1", ""},
@@ -343,7 +343,7 @@ func TestSchemasAreCreatedAndDroppedWhereTheyLive(t *testing.T) {
 	for i, from := range []string{e.Schemas[0], ""} {
 		c := e.Conn(t, from, nil)
 		name := fmt.Sprintf("%s_%d", e.Schemas[1], i)
-		for _, schema := range []string{name, e.Schemas[1]} { // nobody's, the other shard's
+		for _, schema := range []string{name, e.Schemas[1]} { // a schema of no shard, and one of the other shard
 			on := 0
 			if schema == e.Schemas[1] {
 				on = 1
@@ -369,7 +369,7 @@ func TestSchemasAreCreatedAndDroppedWhereTheyLive(t *testing.T) {
 	}
 	c := e.Conn(t, e.Schemas[0], nil)
 	var told *mysql.MySQLError
-	// The schema of the other shard: never silently made on this one.
+	// The proxy never creates a schema of the other shard on this one.
 	_, err := c.ExecContext(context.Background(), "CREATE DATABASE "+e.Schemas[1])
 	has := value(t, e.DirectConn(t, 0, "", nil), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '"+e.Schemas[1]+"'")
 	if has != "0" {

@@ -23,7 +23,7 @@ func slowLimit(limit time.Duration) setup {
 	return setup{Proxy: func(o *proxy.Options) { o.SlowStatement = limit }}
 }
 
-// slowLines waits for a line of a slow statement with a text, and returns all.
+// slowLines waits for a line about a slow statement that contains text, and returns all lines.
 func (e *env) slowLines(t *testing.T, text string) (lines []observer.LoggedEntry) {
 	t.Helper()
 	eventually(t, "a line of the slow statement "+text, func() bool {
@@ -84,7 +84,7 @@ func TestSlowStatementsAreLoggedWithoutTheirLiterals(t *testing.T) {
 		}
 	}
 
-	// One that fails says with what.
+	// The line of a slow statement that fails has the error.
 	locked := e.DirectConn(t, 0, e.Schemas[0], nil)
 	exec(t, locked, "BEGIN", "SELECT * FROM t WHERE id = 1000 FOR UPDATE")
 	exec(t, c, "SET innodb_lock_wait_timeout = 1")
@@ -101,10 +101,10 @@ func TestSlowStatementsAreLoggedWithoutTheirLiterals(t *testing.T) {
 	}
 }
 
-// TestASlowStatementThatTheProxyRefusesSaysWithWhat: no server has answered it; and what comes
-// behind has nothing of that.
+// TestASlowStatementThatTheProxyRefusesSaysWithWhat: no server has answered it, and the line of the
+// next statement has nothing of it.
 func TestASlowStatementThatTheProxyRefusesSaysWithWhat(t *testing.T) {
-	// a sequence server that says nothing
+	// This sequence server never answers.
 	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestASlowStatementThatTheProxyRefusesSaysWithWhat(t *testing.T) {
 	}
 }
 
-// TestOneOfSeveralStatementsIsSlow sends several at a time: the line is about the right
-// one, wherever it stands.
+// TestOneOfSeveralStatementsIsSlow sends several at a time: the line is about the right one, at any
+// place.
 func TestOneOfSeveralStatementsIsSlow(t *testing.T) {
 	e := newEnv(t, slowLimit(time.Second))
 	createSequence(t, e, "photos")
@@ -192,7 +192,7 @@ func TestTextsThatAreNotHeldWholeAreLoggedByTheirBeginning(t *testing.T) {
 	for _, text := range []string{"SELECT ? AS held, ...", "SELECT ? AS passed_on, ...", "SELECT ? AS short"} {
 		e.slowLines(t, text)
 	}
-	// How such a text is read must be known.
+	// The proxy must know how to read such a text.
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	w.query("SET SESSION sql_mode = 'ANSI_QUOTES'")
 	w.query(`SELECT 1 AS "quoted", 'a'`)

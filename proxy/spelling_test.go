@@ -15,8 +15,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// answers runs a query and returns its column names, rows and the error's code and state,
-// as text.
+// answers runs a query and returns its column names, rows, and the error's code and state, as text.
 func answers(t testing.TB, c *sql.Conn, query string, args ...any) string {
 	t.Helper()
 	rows, err := c.QueryContext(context.Background(), query, args...)
@@ -60,8 +59,8 @@ func answers(t testing.TB, c *sql.Conn, query string, args ...any) string {
 	return out
 }
 
-// What seqproxy's sequences give is what MariaDB's own give for the same statements, but for
-// the type: numbers are BIGINT UNSIGNED here.
+// seqproxy's sequences give what MariaDB's own give for the same statements, but for the type:
+// numbers are BIGINT UNSIGNED here.
 func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 	e := newEnv(t, setup{})
 	if !e.Servers[0].IsMariaDB() {
@@ -103,7 +102,7 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 	} {
 		same(query)
 	}
-	// A statement that fails keeps no number, and gives none back.
+	// A statement that fails keeps no number and returns none.
 	exec(t, direct, "BEGIN", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (NEXTVAL(s), LASTVAL(s))", "ROLLBACK", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (LASTVAL(s), LASTVAL(r))")
 	exec(t, through, "BEGIN", "INSERT INTO b VALUES (NEXTVAL(s), LASTVAL(s)), (NEXTVAL(s), LASTVAL(s))", "ROLLBACK", "INSERT INTO b VALUES (NEXTVAL(s), LASTVAL(s)), (LASTVAL(s), LASTVAL(r))")
 	if got, want := answers(t, direct, "SELECT * FROM b"), answers(t, direct, "SELECT * FROM a"); got != want {
@@ -137,7 +136,7 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 			}
 		}
 	}
-	// What makes LASTVAL NULL, and what does not.
+	// Statements that make LASTVAL NULL, and others that do not.
 	exec(t, direct, "CREATE SEQUENCE short MAXVALUE 2")
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "short", Max: 2}); err != nil {
 		t.Fatal(err)
@@ -181,7 +180,7 @@ func TestLastvalIsForgottenWithTheSession(t *testing.T) {
 	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
 }
 
-// A name with a dot in it is the sequence of that name, unless the schema is that of the table.
+// A name with a dot is the sequence of that name, unless the schema is that of the table.
 func TestAQualifiedNameMeansTheSameInEveryStatement(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
@@ -216,7 +215,7 @@ func TestEverySpellingTakesTheNumber(t *testing.T) {
 	for _, test := range []struct {
 		query string
 		takes int
-		want  string // of the first row, %d being the number
+		want  string // of the first row, with %d for the number
 	}{
 		{"SELECT NEXTVAL('photos')", 1, "NEXTVAL('photos'): %d"},
 		{"SELECT NEXTVAL(" + o.SequenceSchema + ".photos)", 1, "NEXTVAL(" + o.SequenceSchema + ".photos): %d"},
@@ -234,7 +233,7 @@ func TestEverySpellingTakesTheNumber(t *testing.T) {
 		{"SELECT (SELECT photos.NEXTVAL) AS a", 1, "a: %d"},
 
 		{"SELECT NEXTVAL('links')", 0, "NEXTVAL('links'): 1"},
-		// there is a table with such a column, too
+		// The table has a column of that name, too.
 		{"SELECT next value FROM links", 0, "nextval: 2"},
 		{"SELECT next AS value FROM links", 0, "value: 7"},
 		{"SELECT next value FROM chains", 0, answers(t, d, "SELECT next value FROM chains")},
@@ -280,7 +279,7 @@ func TestEverySpellingTakesTheNumber(t *testing.T) {
 			}
 		}
 	}
-	// In an INSERT, and the number is the session's LAST_INSERT_ID() and LASTVAL().
+	// In an INSERT. The number is the session's LAST_INSERT_ID() and LASTVAL().
 	next := o.nextNumber(t, "photos")
 	exec(t, c, "INSERT INTO photos (id) VALUES (NEXT VALUE FOR photos), (NEXTVAL('photos', 3)), (NEXT VALUE FOR MYCATSEQ_photos)")
 	if got, want := answers(t, c, "SELECT GROUP_CONCAT(id ORDER BY id), LAST_INSERT_ID(), LASTVAL(photos) FROM photos WHERE id >= "+fmt.Sprint(next)),
@@ -332,7 +331,7 @@ func TestSetvalIsDoneOnceOrNotAtAll(t *testing.T) {
 			}
 		}
 	}
-	wantError(t, c, 1064, "SELECT SETVAL('photos', 500000") // the server's
+	wantError(t, c, 1064, "SELECT SETVAL('photos', 500000") // the server's error
 	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("the sequence went from %d to %d", before, after)
 	}
@@ -362,8 +361,8 @@ func TestSetvalIsDoneOnceOrNotAtAll(t *testing.T) {
 	}
 }
 
-// The columns of LASTVAL() and SETVAL() are MariaDB's to the byte, answered here or rewritten, as
-// text and prepared.
+// The columns of LASTVAL() and SETVAL() are MariaDB's to the byte, whether the proxy answers or
+// rewrites, as text and prepared.
 func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
 	e := newEnv(t, setup{})
 	if !e.Servers[0].IsMariaDB() {
@@ -382,7 +381,7 @@ func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
 	} {
 		p.same(protocol.ComQuery, query)
 	}
-	for _, w := range []*wire{p.Proxy, p.Direct} { // which NEXTVAL is here, and not there
+	for _, w := range []*wire{p.Proxy, p.Direct} { // NEXTVAL sets it here, and not in MariaDB
 		w.query("SELECT LAST_INSERT_ID(1)")
 	}
 	for _, query := range []string{"SELECT LASTVAL(s)", "SELECT LASTVAL(r) AS a", "SELECT LASTVAL(s), PREVIOUS VALUE FOR r FROM t"} {
@@ -392,8 +391,8 @@ func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
 	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
 }
 
-// Wherever NEXTVAL('photos') gives numbers, every other spelling gives as many, and where that is
-// an error so are they.
+// Wherever NEXTVAL('photos') gives numbers, every other spelling gives as many, and where it is an
+// error, the others are, too.
 func TestEverySpellingDoesInEveryPlaceWhatNextvalDoes(t *testing.T) {
 	o := newOracle(t, setup{}, append([]string{
 		"CREATE TABLE three (id BIGINT UNSIGNED, n BIGINT UNSIGNED)", "INSERT INTO three (n) VALUES (1), (2), (3)",

@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// readings are texts that are read in more than one way, as sql_mode and character set say:
-// in another one each, the call is within a string, or a string has no end.
+// readings are texts that are read in more than one way, depending on sql_mode and character set:
+// in another setting the call is within a string, or a string has no end.
 var readings = []string{
 	`SELECT 'a\', NEXTVAL(s), ' -- '`,
 	`SELECT "a\", NEXTVAL(s), " -- "`,
@@ -26,8 +26,8 @@ var readings = []string{
 	`SELECT NEXTVAL(s), LENGTH('é') AS é`,
 }
 
-// modeChanges are ways to change how texts are read; several statements are sent one by
-// one. In each, % stands for a mode.
+// modeChanges are ways to change how texts are read. Several statements are sent one by one. %
+// stands for a mode.
 var (
 	modeChanges = [][]string{
 		{"SET sql_mode = '%'"},
@@ -133,7 +133,7 @@ func TestHoweverTheModeIsChangedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 						p.query(step)
 					}
 				}
-				for i := range 2 { // the first is read before the mode was asked for
+				for i := range 2 { // the proxy reads the first one before it has asked for the mode
 					got, no := p.sameReading(script, readings[(first+i)%len(readings)])
 					ran++
 					if got {
@@ -157,7 +157,7 @@ func TestHoweverTheModeIsChangedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 	}
 }
 
-// readAsServer runs every reading first on a connection of its own.
+// readAsServer runs every reading as the first text of a new connection.
 func readAsServer(t *testing.T, e *env, what string, l wireLogin, before ...protocol.Command) {
 	t.Helper()
 	ran, given := 0, 0
@@ -197,7 +197,7 @@ func TestASessionStartsInTheModeThatItsServerHasNow(t *testing.T) {
 // Checklist 28.
 func TestASessionStartsInTheModeThatInitConnectGivesIt(t *testing.T) {
 	server := mysqltest.Start(t, "--init-connect=DO 1")
-	plain := "plain" // init_connect is not for those who may do everything
+	plain := "plain" // init_connect does not run for accounts with all rights
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) {
 		o.Users = append(o.Users, proxy.User{Name: plain, Password: plain})
 	}})
@@ -224,7 +224,7 @@ func TestAfterALoginInAnotherCharacterSetAndAResetTextsAreReadAsTheServerReadsTh
 		l := wireLogin{Schema: e.Schemas[0], Collation: collation}
 		readAsServer(t, e, charset, l)
 		if collation < 248 || !e.Servers[0].IsMariaDB() {
-			// else MariaDB takes what memory is left of another session
+			// MariaDB takes an unknown id for leftover memory of another session.
 			readAsServer(t, e, charset+" and reset", l, protocol.ComResetConn)
 		}
 	}

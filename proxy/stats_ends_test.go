@@ -15,8 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ends returns how many connections have ended, and logins failed, by reason; the latter
-// as "auth: reason".
+// ends returns how many connections have ended, and logins failed, by reason; the latter as "auth:
+// reason".
 func ends(s *proxy.Server) map[string]uint64 {
 	st := s.Stats()
 	counts := make(map[string]uint64)
@@ -30,7 +30,7 @@ func ends(s *proxy.Server) map[string]uint64 {
 	return counts
 }
 
-// ending runs something and checks that it ends one connection, and why.
+// ending runs a function and checks that it ends one connection for these reasons.
 func (e *env) ending(t *testing.T, what string, run func(), reasons ...string) {
 	t.Helper()
 	before := ends(e.Proxy)
@@ -124,7 +124,7 @@ func TestTheEndOfEachConnectionIsCountedWithItsReason(t *testing.T) {
 	e.ending(t, "a login that is too long", func() { e.raw(t, []byte{0xff, 0xff, 0x7f, 1}) }, "malformed")
 	e.ending(t, "half of a login", func() { e.raw(t, []byte{0x20, 0, 0, 1, 0x05}).Close() }, "client_gone")
 	e.ending(t, "what is no TLS", func() {
-		// with SSL
+		// With SSL.
 		request := packet([]byte("\x05\xae\x0f\x00\x00\x00\x00\x01\x2d" + string(make([]byte, 23))))
 		request[3] = 1
 		e.raw(t, append(request, "GET / HTTP/1.1\r\n\r\n"...))

@@ -12,7 +12,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// statements returns what was counted, as "kind shard".
+// statements returns the counts, by "kind shard".
 func statements(e *env) map[string]uint64 {
 	counts := make(map[string]uint64)
 	for _, c := range e.Proxy.Stats().Statements {
@@ -23,7 +23,7 @@ func statements(e *env) map[string]uint64 {
 	return counts
 }
 
-// counted runs something and checks what it adds to the counts of statements.
+// counted runs a function and checks what it adds to the counts of statements.
 func (e *env) counted(what string, want map[string]uint64, run func()) {
 	e.t.Helper()
 	before := statements(e)
@@ -61,7 +61,7 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 		{"relay s0", "INSERT INTO titles VALUES ('z')", ""},
 		{"relay s0", "SET @x = 5", ""},
 		{"relay s0", "COMMIT", ""},
-		// the server's own error, which it says when it prepares
+		// An error of the server, which it gives at the PREPARE.
 		{"relay s0", "SELECT no_such_column FROM titles", "none"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
 		{"nextval ", "SELECT NEXT VALUE FOR photos", ""},
@@ -69,7 +69,7 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 		{"nextval ", "SELECT LASTVAL(photos)", ""},
 		{"nextval ", "SELECT NEXTVAL('photos'), LAST_INSERT_ID()", "rewrite s0"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
-		// prepared, it is the server's in any case
+		// Prepared, it goes to the server in any case.
 		{"last_insert_id ", "SELECT LAST_INSERT_ID()", "relay s0"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
 		{"last_insert_id ", "SELECT @@last_insert_id", "relay s0"},
@@ -101,7 +101,7 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 		}
 		e.counted("prepared: "+x.sql, want, func() {
 			st, err := c.PrepareContext(context.Background(), x.sql)
-			if err != nil { // its own count, if the proxy has refused it
+			if err != nil { // a count of its own, if the proxy has refused it
 				return
 			}
 			defer st.Close()
@@ -111,7 +111,7 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// drain reads what there is; an error is part of what is tested.
+// drain reads all rows. The test allows an error.
 func drain(rows *sql.Rows, err error) {
 	if err != nil {
 		return
@@ -168,7 +168,7 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 		w.query("PREPARE s FROM 'INSERT INTO photos VALUES (NEXTVAL(''photos''))'")
 		w.query("PREPARE r FROM 'SELECT 1'")
 		w.query("EXECUTE r")
-		w.query("SELECT CONNECTION_ID() + 0") // with the number that the client knows
+		w.query("SELECT CONNECTION_ID() + 0") // with the id that the client knows
 	})
 	if bulk.Has(protocol.BulkOperations) {
 		e.counted("in bulk", map[string]uint64{"relay s0": 1, "rewrite s0": 1}, func() {

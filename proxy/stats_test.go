@@ -14,7 +14,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// session returns what the proxy tells of a wire's session.
+// session returns the proxy's statistics of a wire's session.
 func (e *env) session(w *wire) (info proxy.SessionInfo) {
 	for _, s := range e.Proxy.SessionList() {
 		if s.ID == w.hello.Greeting.ConnectionID {
@@ -160,7 +160,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		}
 	}
 
-	// What the server takes is no overhead. The next but 31 rounds is looked at again.
+	// The server's time is no overhead. The next round but 31 is measured again.
 	const every = 31
 	sampled := func() uint64 { h := e.Proxy.Stats().Overheads; return h.Count() }
 	statements := e.session(w).Statements
@@ -188,7 +188,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		}
 		whole, own := after.Durations.Sum-before.Durations.Sum, after.Overheads.Sum-before.Overheads.Sum
 		if whole < wait || own > whole-wait/2 || own <= 0 {
-			// a busy machine may be late to begin the wait
+			// A busy machine may begin the wait late.
 			t.Errorf("%s: counted %s, of them %s in the proxy, without a wait of %s", what, whole, own, wait)
 		}
 	}
@@ -205,7 +205,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		resumed.Wait()
 	})
 
-	// What sessions have counted stays when they end.
+	// The counts of a session remain when it ends.
 	w.send(packet(mustCommand(protocol.ComQuit)))
 	w.ended()
 	e.awaitSessions(t, 0)
@@ -261,7 +261,7 @@ func TestNodesAreCountedWithTheirErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the lost statement is counted", func() bool { return errors(backend.CodeLost) == 1 })
-	// Nobody connects: it is asked since a connection was lost.
+	// No client connects: the node is checked since a connection was lost.
 	eventually(t, "the node is down", func() bool { return !node().Up })
 	if n := node(); !n.Since.After(since) || n.LastError == "" || n.LastErrorAt.IsZero() || errors(backend.CodeUnreachable) == 0 {
 		t.Errorf("down: got %+v", n)

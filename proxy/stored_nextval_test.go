@@ -7,9 +7,9 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What a view, trigger, routine or event calls NEXTVAL, the server calls: a sequence of
-// its own on MariaDB, a function that does not exist on MySQL. The proxy sees the name of
-// the view or table, and gives nothing.
+// NEXTVAL in a view, trigger, routine or event belongs to the server: a sequence of its own on
+// MariaDB, a function that does not exist on MySQL. The proxy sees only the name of the view or
+// table, and gives no number.
 func TestNextvalInStoredCodeIsTheServersOwn(t *testing.T) {
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t, "--event-scheduler=ON")}},
 		"CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT)", "CREATE TABLE plain (n BIGINT)")
@@ -18,7 +18,7 @@ func TestNextvalInStoredCodeIsTheServersOwn(t *testing.T) {
 	schemas := [2]string{p.Proxy.rows("SELECT DATABASE()")[0], p.Direct.rows("SELECT DATABASE()")[0]}
 	first := o.nextNumber(t, "photos")
 	if mariadb {
-		for _, schema := range schemas { // direct: through the proxy it would be one of the proxy's
+		for _, schema := range schemas { // direct, because through the proxy it would be one of the proxy's
 			o.Servers[0].Exec(t, "USE "+schema, "CREATE SEQUENCE photos START WITH 7000 NOCACHE")
 		}
 	}
@@ -30,7 +30,7 @@ func TestNextvalInStoredCodeIsTheServersOwn(t *testing.T) {
 		"SELECT * FROM v",
 		"SELECT f()",
 		"INSERT INTO t () VALUES ()",
-		// A server's own sequence moves neither the insert id nor the function.
+		// A server's own sequence changes neither the insert id nor LAST_INSERT_ID().
 		"SELECT LAST_INSERT_ID()",
 		"CALL p()",
 		"INSERT INTO plain SELECT f() FROM t",

@@ -12,8 +12,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// suspectTables are a table that is bound and one that is not, and statements whose texts the proxy
-// does not see.
+// suspectTables are a bound table and one that is not, and statements whose texts the proxy does
+// not see.
 var suspectTables = []string{
 	"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(50))",
 	"CREATE TABLE others (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(50), n INT UNIQUE)",
@@ -22,7 +22,7 @@ var suspectTables = []string{
 	"CREATE PROCEDURE adds() INSERT INTO photos (title) VALUES ('s3cret')",
 }
 
-// suspects runs a statement and returns the texts of what is logged of its insert id.
+// suspects runs a statement and returns the texts of the log lines about its insert id.
 func (e *env) suspects(t *testing.T, c *sql.Conn, text string, args ...any) (texts []string) {
 	t.Helper()
 	e.Logs.TakeAll()
@@ -50,7 +50,7 @@ func TestAnInsertIDThatItsStatementDoesNotExplainIsASuspect(t *testing.T) {
 	for _, test := range []struct {
 		text    string
 		args    []any
-		want    string // that is logged; empty: nothing
+		want    string // text in the log; "": no line
 		mariaDB bool
 	}{
 		{text: "INSERT INTO others (title) VALUES ('s3cret')"},
@@ -76,7 +76,7 @@ func TestAnInsertIDThatItsStatementDoesNotExplainIsASuspect(t *testing.T) {
 		{text: "EXECUTE IMMEDIATE 'INSERT INTO others (title) VALUES (''s3cret'')'", mariaDB: true},
 		{text: "SET STATEMENT max_statement_time = 10 FOR INSERT INTO others (title) VALUES ('a')", mariaDB: true},
 		{text: "INSERT INTO others (title) VALUES ('a') RETURNING id", mariaDB: true},
-		{text: "CALL adds()"}, // whose answer has no insert id
+		{text: "CALL adds()"}, // the answer has no insert id
 
 		{text: "CALL into_photos()"},
 		{text: "EXECUTE hidden", want: "EXECUTE hidden"},
@@ -103,8 +103,8 @@ func TestInsertIDsAreNoSuspectsWhereNoColumnIsBound(t *testing.T) {
 	if got := e.suspects(t, c, "EXECUTE hidden"); len(got) > 0 {
 		t.Errorf("without bound columns: got %q", got)
 	}
-	// Those of another shard are no concern of this one. Without a log of slow statements the text
-	// is known, too.
+	// A bound table of another shard is no reason for a line. Without a log of slow statements the
+	// text is known, too.
 	for _, schema := range []string{e.Schemas[1], ""} {
 		e.Reload(t, func(_ *backend.Options, o *proxy.Options) {
 			o.SlowStatement = 0
@@ -121,7 +121,7 @@ func TestInsertIDsAreNoSuspectsWhereNoColumnIsBound(t *testing.T) {
 	}
 }
 
-// A text that is not held is known by its beginning alone.
+// Of a text that is not kept whole the proxy knows only the beginning.
 func TestALongInsertIntoAnotherTableIsNoSuspect(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		o.Bindings = []proxy.Binding{{Table: "photos", Column: "id", Sequence: "photos"}}

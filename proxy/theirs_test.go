@@ -6,7 +6,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// theirScripts do with MariaDB's own sequences all that can be done with them.
+// theirScripts use MariaDB's own sequences in every way.
 var theirScripts = []script{
 	{"made as a dump makes them", []string{
 		"DROP SEQUENCE IF EXISTS `s1`", "SHOW WARNINGS",
@@ -37,7 +37,7 @@ var theirScripts = []script{
 	}},
 }
 
-// With unknown_sequence = "relay" a name that is not the proxy's is the server's in everything.
+// With unknown_sequence = "relay" a name that is not the proxy's is the server's in all statements.
 func TestMariaDBsOwnSequencesWorkEntirelyWhereTheyAreRelayed(t *testing.T) {
 	o := newOracle(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownRelay }})
 	o.Servers[0].OnMariaDB(t, "MySQL has no sequences")
@@ -57,7 +57,7 @@ func TestMariaDBsOwnSequencesWorkEntirelyWhereTheyAreRelayed(t *testing.T) {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
-	// The proxy's are made by the name of the schema that they are in.
+	// The proxy's sequences are created under the name of their schema.
 	c := o.Conn(t, o.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE "+o.SequenceSchema+".mine START WITH 12", "ALTER SEQUENCE mine CACHE 5")
 	if got := value(t, c, "SELECT NEXTVAL(mine)"); got != "12" {
@@ -67,7 +67,7 @@ func TestMariaDBsOwnSequencesWorkEntirelyWhereTheyAreRelayed(t *testing.T) {
 	wantError(t, c, 4091, "DROP SEQUENCE "+o.SequenceSchema+".mine")
 }
 
-// What a server has of its own it shows in any case, so that dumps of it are whole.
+// A server's own sequences are always listed, so that dumps of it are whole.
 func TestTheServersOwnSequencesAreShownAsItShowsThem(t *testing.T) {
 	for _, unknown := range []proxy.UnknownSequence{proxy.UnknownError, proxy.UnknownCreate} {
 		o := newOracle(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = unknown }}, "CREATE SEQUENCE s1 START WITH 5", "CREATE TABLE t (id INT)")

@@ -17,14 +17,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ticketApplication is an application with a ticket server: all it knows of where its
-// numbers come from is an address.
+// ticketApplication is an application with a ticket server, of which it knows only the address.
 type ticketApplication struct {
-	name, counter string // applications with one counter must never get the same number
+	name, counter string // applications with the same counter must never get the same number
 	take          func(ctx context.Context, c *sql.Conn) (int64, error)
 }
 
-// byInsertID takes the number out of the answer; byFunction asks for it.
+// byInsertID takes the number from the answer; byFunction queries it.
 func byInsertID(text string, args ...any) func(context.Context, *sql.Conn) (int64, error) {
 	return func(ctx context.Context, c *sql.Conn) (int64, error) {
 		r, err := c.ExecContext(ctx, text, args...)
@@ -85,13 +84,13 @@ func ticketApplications() []ticketApplication {
 // ticketPhase is a part of a canary: where each application's copies connect.
 type ticketPhase struct {
 	name    string
-	addrs   []string // of one copy each
-	proxied []bool   // whether that is a proxy, which may be killed
+	addrs   []string // for one copy each
+	proxied []bool   // whether the address is a proxy's, which may be killed
 }
 
-// TestACanaryOfATicketApplicationNeverGetsANumberTwice moves unchanged applications over
-// to the proxy and back: first all go direct, then a copy of each through the proxy, which
-// is killed under it, then all copies, through two proxies, then all go direct again.
+// TestACanaryOfATicketApplicationNeverGetsANumberTwice moves unchanged applications to the proxy
+// and back: first all connect directly, then a copy of each through a proxy that is killed
+// meanwhile, then all copies through two proxies, then all directly again.
 func TestACanaryOfATicketApplicationNeverGetsANumberTwice(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	server.Exec(t, "CREATE DATABASE `keys`", "USE `keys`",
@@ -110,7 +109,7 @@ func TestACanaryOfATicketApplicationNeverGetsANumberTwice(t *testing.T) {
 
 	const perCopy = 40
 	apps := ticketApplications()
-	highest := make(map[string]int64)       // of each counter, up to the phase before
+	highest := make(map[string]int64)       // by counter, up to the phase before
 	seen := make(map[string]map[int64]bool) // by counter
 	for _, phase := range []ticketPhase{
 		{"direct", []string{server.Addr(), server.Addr()}, []bool{false, false}},
@@ -171,7 +170,7 @@ func TestACanaryOfATicketApplicationNeverGetsANumberTwice(t *testing.T) {
 	}
 }
 
-// run takes n numbers at addr. Where the proxy may be killed, it connects again.
+// run takes n numbers at addr. Where the proxy may be killed, run connects again.
 func (a *ticketApplication) run(addr string, n int, again bool, proxied *atomic.Int64) (numbers []int64, err error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.MultiStatements = "root", "tcp", addr, "keys", true
@@ -194,7 +193,7 @@ func (a *ticketApplication) run(addr string, n int, again bool, proxied *atomic.
 			for len(numbers) < n {
 				id, err := a.take(ctx, c)
 				if e := new(mysql.MySQLError); errors.As(err, &e) && e.Number == gomysql.ER_LOCK_DEADLOCK {
-					continue // as InnoDB has it with REPLACE of several stubs
+					continue // InnoDB may deadlock at REPLACE of several stubs
 				}
 				if err != nil {
 					return err

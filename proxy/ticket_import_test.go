@@ -15,8 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// importing is ticket tables that become sequences under applications: `keys`.<table> becomes the
-// sequence of that name.
+// importing turns ticket tables into sequences under running applications: `keys`.<table> becomes
+// the sequence of that name.
 type importing struct {
 	t      *testing.T
 	server *mysqltest.Server
@@ -29,8 +29,8 @@ func (x *importing) command(table string) *osexec.Cmd {
 	return osexec.CommandContext(x.t.Context(), x.binary, "import", "-config", x.config, "-from", "ticket", "-schema", "keys", "-table", table)
 }
 
-// killed begins an import and kills it when it has raised the table's counter and is about to make
-// the sequence.
+// killed begins an import and kills it after it has raised the table's counter, before it makes the
+// sequence.
 func (x *importing) killed(table string) {
 	x.t.Helper()
 	c, err := x.server.DB(x.t, "keys").Conn(x.t.Context())
@@ -66,7 +66,7 @@ func (x *importing) killed(table string) {
 	}
 }
 
-// take has each application take numbers at its addresses, and f run meanwhile.
+// take has each application take numbers at its addresses while f runs.
 func (x *importing) take(phase string, apps []ticketApplication, addrs []string, f func()) map[string][]int64 {
 	x.t.Helper()
 	const perCopy = 30
@@ -112,8 +112,8 @@ func (x *importing) take(phase string, apps []ticketApplication, addrs []string,
 }
 
 // TestTicketTablesAreImportedUnderTheirApplications: unchanged applications take numbers all the
-// time, direct and through two proxies that serve the tables. Imports are killed, then they come to
-// their end. Then others use NEXTVAL, while a proxy is killed.
+// time, directly and through two proxies that serve the tables. Imports are killed and then
+// finished. Then others use NEXTVAL, while a proxy is killed.
 func TestTicketTablesAreImportedUnderTheirApplications(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	server.Exec(t, "CREATE DATABASE `keys`", "USE `keys`",

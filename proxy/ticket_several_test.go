@@ -37,13 +37,13 @@ func divide(t *testing.T, o sequence.Options) {
 	}
 }
 
-// Of several sequence servers each has a row of the sequence, and the numbers behind it are another
-// one's. So no ticket that cannot be answered here is left to one of them.
+// Each of several sequence servers has a row of the sequence, and the numbers after it belong to
+// another member. So the proxy relays no ticket to one of them that it cannot answer itself.
 func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	for _, test := range []struct {
 		name, interleave string
-		alone            bool   // nobody else counts
-		why              string // for a multiple of 2
+		alone            bool   // no other client counts
+		why              string // a part of the error for a multiple of 2
 	}{
 		{"blocks", sequence.InterleaveBlock, false, "another sequence server's"},
 		{"steps", sequence.InterleaveStep, false, ""},
@@ -57,7 +57,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 				Sequence: func(o *sequence.Options) {
 					schema = o.Servers[0].Database
 					o.Interleave, o.CreateTable, o.NoDirectWriters = test.interleave, true, test.alone
-					// whom the other one has, too
+					// Both servers have root.
 					o.Servers[0].User, o.Servers[0].Password = "root", ""
 					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
 					if test.interleave == sequence.InterleaveBlock {
@@ -93,7 +93,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = ?", "photos")
 
 			several := e.Conn(t, schema, func(cfg *mysql.Config) { cfg.MultiStatements = true })
-			// somebody may have made it a moment ago
+			// Another proxy may have made the sequence a moment ago.
 			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "")
 
 			why := cmp.Or(test.why, "another sequence server's")
@@ -142,11 +142,11 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			if bulk != 0 {
 				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
 				for _, rows := range []int{5000, 20000} {
-					// more than a buffer holds, and more than max_statement
+					// This exceeds a buffer and max_statement.
 					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
 				}
 			}
-			if test.why == "" { // passes over the other's
+			if test.why == "" { // passes over the other member's blocks
 				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
 				if _, err := prepared.ExecContext(t.Context(), 2, "photos"); err != nil {
 					t.Fatal(err)
@@ -160,7 +160,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	}
 }
 
-// A proxy that was started with the first server alone does not take that for the only one.
+// A proxy that was started with the first server alone notices that it is not the only one.
 func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(interleave, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 			})
 			o.Interleave, o.CreateTable = interleave, true
 			o.Servers = append(o.Servers[:1:1], sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: o.Servers[0].Database})
-			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // both servers have root
 			if interleave == sequence.InterleaveBlock {
 				o.Block = 10
 				divide(t, o)
@@ -197,8 +197,8 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	}
 }
 
-// What waits for a paused shard is asked about afterwards: a pause is when the set of sequence
-// servers is changed.
+// A ticket that waits for a paused shard is decided afterwards, because the set of sequence servers
+// is changed in a pause.
 func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 	var schema string
@@ -207,7 +207,7 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 		Sequence: func(o *sequence.Options) {
 			schema = o.Servers[0].Database
 			o.NoDirectWriters, o.CreateTable = true, true
-			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // both servers have root
 		},
 		Proxy: func(p *proxy.Options) {
 			p.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}

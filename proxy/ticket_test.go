@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several
-// stubs, and one for each business table.
+// ticketSQL are usual ticket tables by engine: Flickr's, one with several stubs, and one for each
+// business table.
 var ticketSQL = []string{
 	"CREATE TABLE tickets64%[1]s (`id` bigint(20) unsigned NOT NULL auto_increment, `stub` char(1) NOT NULL default '', " +
 		"PRIMARY KEY (`id`), UNIQUE KEY `stub` (`stub`)) ENGINE=%[1]s",
@@ -26,8 +26,8 @@ var ticketSQL = []string{
 
 var ticketEngines = []string{"InnoDB", "MyISAM"}
 
-// tickets is an env whose sequence table is listed, and a schema with a twin of it, for
-// direct connections.
+// tickets is an env whose sequence table is listed, and a schema with a twin of it for direct
+// connections.
 type tickets struct {
 	*env
 	twin string
@@ -76,8 +76,7 @@ func (x *tickets) pair(t *testing.T, l wireLogin) *pair {
 	return &pair{t: t, Proxy: x.Wire(t, x.addr, proxied), Direct: x.Wire(t, x.Servers[0].Addr(), direct)}
 }
 
-// alone is query without the ping that wires send behind each command: that resets
-// MariaDB's ROW_COUNT().
+// alone is query without the ping behind it, which resets MariaDB's ROW_COUNT().
 func (p *pair) alone(sql string) {
 	p.t.Helper()
 	var answers [2][]byte
@@ -92,7 +91,7 @@ func (p *pair) alone(sql string) {
 	compare(p.t, sql, answers[0], answers[1])
 }
 
-// yupoo are Yupoo's statements, and what applications send before and behind them.
+// yupoo are Yupoo's statements, with those that applications send around them.
 var yupoo = []string{
 	"SELECT LAST_INSERT_ID()",
 	"UPDATE `sequence` SET `id` = LAST_INSERT_ID(`id` + 1) WHERE `name` = 'photos'",
@@ -136,7 +135,8 @@ func TestYupoosTicketsAreAnsweredAsByTheServer(t *testing.T) {
 		before := x.Sequences.Stats()
 		off := false
 		for _, sql := range yupoo {
-			// MySQL tells of the end of a transaction that was begun in words, as ours is here.
+			// MySQL reports the end of a transaction that was begun by statement, as the proxy's is
+			// here.
 			off = sql == "SET autocommit = 0" || off && sql != "SET autocommit = 1"
 			if off && l.Capabilities.Has(protocol.SessionTrack) && !x.Servers[0].IsMariaDB() {
 				continue
@@ -165,7 +165,7 @@ func numberParameter(n int32) [2][]byte {
 
 func nullParameter() [2][]byte { return [2][]byte{{6, 0}, nil} }
 
-// ticketExecution is the argument of COM_STMT_EXECUTE. Without bind the types are left out.
+// ticketExecution is the argument of COM_STMT_EXECUTE, without types unless bind.
 func ticketExecution(id uint32, bind bool, params ...[2][]byte) string {
 	b := append(binary.LittleEndian.AppendUint32(nil, id), 0, 1, 0, 0, 0)
 	if len(params) == 0 {
@@ -198,7 +198,7 @@ func TestPreparedTicketsAreAnsweredAsByTheServer(t *testing.T) {
 	var p *pair
 	prepare := func(sql string) {
 		t.Helper()
-		p = x.pair(t, wireLogin{}) // MySQL prepares some anew, and then gives ids that nobody sees
+		p = x.pair(t, wireLogin{}) // MySQL prepares some statements anew, and its new ids do not show
 		p.same(protocol.ComStmtPrepare, sql)
 	}
 	run := func(bind bool, params ...[2][]byte) {
@@ -216,7 +216,7 @@ func TestPreparedTicketsAreAnsweredAsByTheServer(t *testing.T) {
 	run(true, nullParameter())
 	run(true, stringParameter("photos"))
 	p.query("LOCK TABLES sequence READ")
-	// the server says that it cannot be written, and has not seen the type before
+	// The server's error says that it cannot be written, and that it has not seen the type before.
 	run(false, stringParameter("photos"))
 	p.query("UNLOCK TABLES")
 	run(false, stringParameter("photos"))
@@ -231,7 +231,7 @@ func TestPreparedTicketsAreAnsweredAsByTheServer(t *testing.T) {
 	run(true, stringParameter("photos"))
 	run(false, stringParameter("users"))
 
-	// Long data is for the next execution only.
+	// Long data applies to the next execution only.
 	prepare("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?")
 	run(true, stringParameter("photos"))
 	for _, w := range []*wire{p.Proxy, p.Direct} {
@@ -242,7 +242,7 @@ func TestPreparedTicketsAreAnsweredAsByTheServer(t *testing.T) {
 	p.same(protocol.ComStmtExecute, ticketExecution(id, true)) // too short
 	p.same(protocol.ComStmtExecute, ticketExecution(id, false, stringParameter("photos")))
 	prepare("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?")
-	run(true, numberParameter(5)) // MySQL then takes the parameter for a number for ever
+	run(true, numberParameter(5)) // MySQL then keeps the parameter as a number
 	if got := x.Sequences.Stats().Given; got < 12 {
 		t.Errorf("numbers that came from memory: got %d, want at least 12", got)
 	}
@@ -265,7 +265,7 @@ func TestATicketOfANewNameIsItsFirst(t *testing.T) {
 			}
 			rows, _ := r.RowsAffected()
 			if id, _ := r.LastInsertId(); id != want || rows != want {
-				// 1 for a new row, 2 for one that was there
+				// An upsert counts 1 for a new row, 2 for an existing one.
 				t.Errorf("%s: got id %d, affected rows %d, want %d and %d", sql, id, rows, want, want)
 			}
 			if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != fmt.Sprint(want) {
@@ -297,8 +297,7 @@ func TestWhatIsNotListedOrNotATicketIsRelayed(t *testing.T) {
 	}
 }
 
-// flickr are Flickr's statements, and those for a table of its own, with {e} for the
-// engine.
+// flickr are Flickr's statements, and those for a table of its own, with {e} for the engine.
 var flickr = []string{
 	"REPLACE INTO tickets64{e} (stub) VALUES ('a')", "SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()",
 	"REPLACE INTO `tickets64{e}` (`stub`) VALUES (\"a\");", "SELECT ROW_COUNT(), LAST_INSERT_ID()", "SELECT LAST_INSERT_ID() AS id",
@@ -312,7 +311,7 @@ var flickr = []string{
 	"INSERT INTO ids_photos{e} SET id = DEFAULT; SELECT LAST_INSERT_ID()",
 	"BEGIN", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "INSERT INTO ids_photos{e} VALUES (NULL)", "COMMIT", "SELECT LAST_INSERT_ID()",
 	"SET autocommit = 0", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "SELECT 1", "COMMIT", "SET autocommit = 1",
-	// What the server says, which is of the same counter there.
+	// Answers of the server, which use the same counter.
 	"REPLACE INTO tickets64{e} (nonesuch) VALUES ('a')", "REPLACE INTO tickets64{e} VALUES ('a')",
 	"INSERT INTO ids_photos{e} VALUES (NULL, 1)",
 	"START TRANSACTION READ ONLY", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "COMMIT",
@@ -382,14 +381,14 @@ func TestTicketsInWhateverSession(t *testing.T) {
 
 	for _, readOnly := range []string{"SET SESSION TRANSACTION READ ONLY", "SET transaction_read_only = 1", "SET tx_read_only = ON"} {
 		if strings.Contains(readOnly, "transaction_read_only") == x.Servers[0].IsMariaDB() && strings.Contains(readOnly, "=") {
-			continue // MariaDB 10.11 knows the one name, MySQL the other
+			continue // MariaDB 10.11 has one of the names, MySQL the other
 		}
 		r := x.Conn(t, x.SequenceSchema, nil)
 		exec(t, r, readOnly)
 		wantError(t, r, 1792, ticket)
 	}
 
-	// Others see no lock, and ROLLBACK takes nothing back.
+	// Other sessions see no lock, and ROLLBACK returns no number.
 	one, two := x.Conn(t, x.SequenceSchema, nil), x.Conn(t, x.SequenceSchema, nil)
 	exec(t, one, "BEGIN", ticket)
 	first := value(t, one, "SELECT LAST_INSERT_ID()")
@@ -400,7 +399,7 @@ func TestTicketsInWhateverSession(t *testing.T) {
 		t.Errorf("got %s, %s and %s, want three numbers", first, second, third)
 	}
 
-	// What cannot be told, and what can.
+	// Values that the proxy cannot know, and others that it does.
 	exec(t, one, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')", "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
 	wantError(t, one, 1235, "INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), ROW_COUNT())", "ROW_COUNT()")
 }
@@ -430,7 +429,7 @@ func TestTicketsHeedTheUsersRights(t *testing.T) {
 	wantError(t, c, 1227, "INSERT INTO ids VALUES (NULL)", "ids")
 }
 
-// What stands behind a ticket in one text is handled as it is without one, and explained so.
+// Statements after a ticket in one text are handled, and explained, as without it.
 func TestWhatStandsBehindATicketIsHandledAsWithoutOne(t *testing.T) {
 	var schema string
 	e := newEnv(t, setup{
@@ -460,7 +459,7 @@ func TestWhatStandsBehindATicketIsHandledAsWithoutOne(t *testing.T) {
 	wantError(t, c, 1235, ticket+"HELP 'x'; INSERT INTO photos (title) VALUES ('sea'); '", "not understood to its end")
 }
 
-// TestFlushSequencesMeansTicketTables: what was in memory is a gap.
+// TestFlushSequencesMeansTicketTables: the cached numbers become a gap.
 func TestFlushSequencesMeansTicketTables(t *testing.T) {
 	var schema string
 	e := newEnv(t, setup{
@@ -488,7 +487,7 @@ func TestFlushSequencesMeansTicketTables(t *testing.T) {
 	}
 }
 
-// TestTicketsWithoutAServer: a proxy for keys alone, whose sequence server goes away.
+// TestTicketsWithoutAServer: a keys-only proxy, whose sequence server goes away.
 func TestTicketsWithoutAServer(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	e := newEnv(t, setup{

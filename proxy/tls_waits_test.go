@@ -16,12 +16,12 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// blocked is for how long a stream is held up: much longer than a write is blocked before
-// the other direction is read meanwhile.
+// blocked is for how long a stream is held up: much longer than a write may block before the other
+// direction is read.
 const blocked = 150 * time.Millisecond
 
-// eachTLS runs a test with TLS at neither side, one, and both. The client and the proxy's
-// connections to the server come over links.
+// eachTLS runs a test with TLS on neither side, one, and both. Links stand between the client, the
+// proxy and the server.
 func eachTLS(t *testing.T, test func(t *testing.T, e *env, w *wire, toProxy, toServer *mysqltest.Link)) {
 	t.Helper()
 	ca := mysqltest.NewCA(t)
@@ -55,7 +55,7 @@ func eachTLS(t *testing.T, test func(t *testing.T, e *env, w *wire, toProxy, toS
 	}
 }
 
-// summed asks for what the server has received of a long text.
+// summed returns a query for the checksum of a long text, and its value.
 func summed(text []byte) (sql, want string) {
 	return fmt.Sprintf("SELECT CRC32('%s') AS n", text), strconv.FormatUint(uint64(crc32.ChecksumIEEE(text)), 10)
 }
@@ -88,7 +88,7 @@ func TestAClientThatReadsLateMaySendMeanwhile(t *testing.T) {
 	}
 	eachTLS(t, func(t *testing.T, e *env, w *wire, toProxy, toServer *mysqltest.Link) {
 		const long, size = 12, 4 << 20
-		for range 2 { // what ended a wait must not end the next one
+		for range 2 { // the end of one wait must not end the next
 			toProxy.Hold()
 			time.AfterFunc(blocked, toProxy.Mend)
 			var steps []piped
@@ -101,7 +101,7 @@ func TestAClientThatReadsLateMaySendMeanwhile(t *testing.T) {
 				}
 			}
 		}
-		// And one that reads slowly, with a server that reads late.
+		// A client that reads slowly, with a server that reads late.
 		w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('y', 1000) FROM "+e.Servers[0].Numbers(20_000))))
 		for range 10 {
 			time.Sleep(20 * time.Millisecond)

@@ -20,7 +20,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// proxyProcess is a proxy in a process of its own, for keys only.
+// proxyProcess is a keys-only proxy in a process of its own.
 type proxyProcess struct {
 	binary string
 	addr   string
@@ -31,8 +31,8 @@ type proxyProcess struct {
 	cmd *osexec.Cmd // guarded by mu
 }
 
-// startProxyProcess starts a proxy whose sequences are on server, in the schema keys. more
-// is the end of its configuration.
+// startProxyProcess starts a proxy whose sequences are on server, in the schema keys. more ends its
+// configuration.
 func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, name string, more ...string) *proxyProcess {
 	t.Helper()
 	dir := t.TempDir()
@@ -129,8 +129,8 @@ func dialKeys(addr string) (*keyConn, error) {
 
 func (k *keyConn) close() { _ = k.c.Close() }
 
-// take asks for n numbers in one write and appends what comes to numbers, also when it
-// fails. refused is the last error that the proxy answered with; err is the connection's.
+// take asks for n numbers in one write and appends them to numbers, also when it fails. refused is
+// the proxy's last error; err is the connection's.
 func (k *keyConn) take(n int, numbers []uint64) (given []uint64, refused, err error) {
 	one := packet(command(protocol.ComQuery, "SELECT NEXTVAL('photos')"))
 	if err := k.c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
@@ -184,8 +184,8 @@ func keyServer(t testing.TB, binary, create string) *mysqltest.Server {
 	return server
 }
 
-// checkNumbers fails the test unless every connection's numbers rise and all are
-// distinct. It returns how many there are.
+// checkNumbers fails the test unless every connection's numbers rise and all are distinct. It
+// returns how many there are.
 func checkNumbers(t testing.TB, perConnection [][]uint64) int {
 	t.Helper()
 	var all []uint64
@@ -256,8 +256,8 @@ func underLoad(t *testing.T, binary string) {
 	t.Logf("%d numbers in %v", connections*each, time.Since(begin).Round(time.Millisecond))
 }
 
-// tortured takes numbers on many connections, which come back when they are cut, while
-// disturb runs.
+// tortured takes numbers on many connections, which reconnect when they are cut, while disturb
+// runs.
 func tortured(t *testing.T, proxies []*proxyProcess, disturb func(given func() int64)) {
 	t.Helper()
 	const connections = 8
@@ -269,7 +269,7 @@ func tortured(t *testing.T, proxies []*proxyProcess, disturb func(given func() i
 	for i := range connections {
 		running.Go(func() {
 			for {
-				var mine []uint64 // of one connection
+				var mine []uint64 // numbers of one connection
 				k, err := dialKeys(proxies[i%len(proxies)].addr)
 				for err == nil {
 					select {
@@ -279,7 +279,7 @@ func tortured(t *testing.T, proxies []*proxyProcess, disturb func(given func() i
 					default:
 					}
 					before := len(mine)
-					mine, _, err = k.take(20, mine) // refusals are part of an outage
+					mine, _, err = k.take(20, mine) // errors are expected in an outage
 					given.Add(int64(len(mine) - before))
 				}
 				if k != nil {
@@ -321,7 +321,7 @@ func whenAProxyIsKilled(t *testing.T, binary string) {
 		for range 4 {
 			awaitNumbers(t, given, 2000)
 			proxies[0].kill()
-			awaitNumbers(t, given, 500) // by the other
+			awaitNumbers(t, given, 500) // by the other proxy
 			if err := proxies[0].start(); err != nil {
 				t.Error(err)
 				return

@@ -11,7 +11,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// sessionStateChanged says that an OK has session tracking in it.
+// sessionStateChanged marks an OK with session tracking in it.
 const sessionStateChanged = protocol.Status(mysql.SERVER_SESSION_STATE_CHANGED)
 
 // trackers returns the kinds of session tracking in an answer's OK packets.
@@ -56,7 +56,7 @@ func TestEveryTrackerOfASessionIsPassedOn(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT) ENGINE=InnoDB", "CREATE PROCEDURE p() BEGIN SET @@session.time_zone = '+02:00'; SELECT * FROM t; END")
 	variables := "*"
-	if !e.Servers[0].IsMariaDB() { // it counts statements in one
+	if !e.Servers[0].IsMariaDB() { // MySQL counts statements in one tracker
 		variables = "time_zone,autocommit,sql_mode,character_set_client,character_set_results,character_set_connection"
 	}
 	for _, caps := range []protocol.Capability{allFraming, allFraming &^ protocol.DeprecateEOF} {
@@ -69,7 +69,7 @@ func TestEveryTrackerOfASessionIsPassedOn(t *testing.T) {
 			"CREATE TEMPORARY TABLE tt (a INT)", "SET time_zone = '+03:00'; SELECT 1; SET autocommit = 0", "SET autocommit = 1", "CALL p()",
 			"SET session_track_system_variables = 'sql_mode'", "SET sql_mode = 'ANSI_QUOTES'", "SET time_zone = '+04:00'",
 		} {
-			var answers [2][]byte // without a ping behind it, which MySQL may tell things, too
+			var answers [2][]byte // without a ping behind it, for which MySQL may send trackers, too
 			for i, w := range []*wire{p.Proxy, p.Direct} {
 				w.send(packet(command(protocol.ComQuery, sql)))
 				answers[i] = bytes.Clone(w.receive(protocol.ShapeResult, nil))

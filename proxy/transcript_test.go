@@ -20,27 +20,27 @@ import (
 	"seqproxy/test/transcript"
 )
 
-// shardTaps show what passes between a proxy and its shards.
+// shardTaps record what passes between a proxy and its shards.
 type shardTaps struct {
 	taps []*transcript.Tap
 
 	mu   sync.Mutex
 	on   bool          // guarded by mu; between begin and take
 	seen []shardPacket // guarded by mu
-	// guarded by mu; connections that were logged in to with a schema, as clients' are
+	// mine are connections with a schema in their login, as those of clients have. Guarded by mu.
 	mine map[[2]int]bool
-	open map[[2]int]bool // guarded by mu; of them, those that have not ended
+	open map[[2]int]bool // guarded by mu; those of mine that have not ended
 }
 
 type shardPacket struct {
-	shard int // or clientSide
+	shard int // a shard, or clientSide
 	transcript.Packet
 }
 
 const clientSide = -1
 
-// tapShards puts taps before the shards of s, if packets can be told apart there and the
-// transcripts are of such a server.
+// tapShards puts taps before the shards of s, if packets are readable there and the transcripts are
+// of such a server.
 func tapShards(t *testing.T, s *setup) *shardTaps {
 	t.Helper()
 	if s.Bare || s.Backend != nil || os.Getenv("SEQPROXY_TEST_PACKING") != "" || !transcript.IsSystemServer(s.Servers[0]) {
@@ -66,7 +66,7 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	case p.Raw == nil:
 		delete(r.open, conn)
 	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")):
-		// its login, with a schema
+		// The login has a schema.
 		r.mine[conn], r.open[conn] = true, true
 	}
 	if p.Raw != nil && r.on {
@@ -74,7 +74,7 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	}
 }
 
-// begin has what comes from now on be seen, on new connections.
+// begin starts the record, for new connections.
 func (r *shardTaps) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *shardTaps) begin() {
 	clear(r.open)
 }
 
-// take returns what was seen since begin, when those sessions have ended.
+// take returns the record since begin, once its sessions have ended.
 func (r *shardTaps) take(t testing.TB) []shardPacket {
 	t.Helper()
 	eventually(t, "the sessions' connections to the shards have ended", func() bool {
@@ -114,7 +114,7 @@ func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, shard
 	transcript.Compare(t, name, out.String())
 }
 
-// writeShards writes down what passed on connections. got are answers that stand above; nil: with
+// writeShards writes down the packets of connections. got are answers that stand above; nil: with
 // the logins.
 func (o *oracle) writeShards(out *strings.Builder, shards []shardPacket, got map[string]bool) {
 	slices.SortStableFunc(shards, func(a, b shardPacket) int { return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.Conn, b.Conn)) })
@@ -170,7 +170,7 @@ func (o *oracle) lines(raw []byte) string {
 	return out.String()
 }
 
-// randomID is the proxy's number of a session, which begins anywhere.
+// randomID matches the proxy's id of a session, which begins at random.
 var randomID = regexp.MustCompile(`(_proxy_connection_id\\n)\d{10}`)
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -190,8 +190,8 @@ func commandName(c byte) string {
 	return cmp.Or(names[protocol.Command(c)], fmt.Sprint("command ", c))
 }
 
-// shortened writes a payload as text, without the random names of the test. Of a long one it has
-// the beginning and a hash.
+// shortened returns a payload as text, without the random names of the test. A long one is
+// shortened to its beginning and a hash.
 func (o *oracle) shortened(payload []byte) string {
 	payload = bytes.ReplaceAll(payload, []byte(o.Schemas[0]), []byte("t_0000000000000000"))
 	payload = bytes.ReplaceAll(payload, []byte(o.User), []byte("u_00000000"))
@@ -204,7 +204,7 @@ func (o *oracle) shortened(payload []byte) string {
 	return fmt.Sprintf("%q", payload) + rest
 }
 
-// beginScript has a script begin at numbers of its own, whatever ran before.
+// beginScript makes a script begin at numbers of its own, whatever ran before.
 func (o *oracle) beginScript(t testing.TB, i int) {
 	t.Helper()
 	for name, start := range firstNumbers {
@@ -214,7 +214,7 @@ func (o *oracle) beginScript(t testing.TB, i int) {
 	}
 }
 
-// loginLine writes down a packet of a login, without what is random in it.
+// loginLine returns a packet of a login, without its random parts.
 func (o *oracle) loginLine(p transcript.Packet) string {
 	payload := p.Payload()
 	direction := "<"
@@ -236,8 +236,8 @@ func (o *oracle) loginLine(p transcript.Packet) string {
 	return fmt.Sprintf("%s %d %s\n", direction, p.Num(), line)
 }
 
-// What logins and prepared statements look like. The scripts are texts of clients that are logged
-// in.
+// TestTranscripts compares logins and prepared statements with their transcripts. The scripts are
+// texts of clients that are logged in.
 func TestTranscripts(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	if o.taps == nil {

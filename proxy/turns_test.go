@@ -15,8 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Where sequence servers take turns in numbers, everything in a session that tells the keys of
-// further rows goes by that.
+// Where sequence servers divide numbers in steps, all that a session shows about the keys of
+// further rows agrees.
 func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 	second := mysqltest.Start(t)
 	schema := second.Schema(t)
@@ -51,7 +51,7 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 		}
 	}
 
-	// It is the session's after a reset, too, and whatever that did to the connections.
+	// The step stays with the session after a reset and a change of connections.
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	for range 3 {
 		w.query("SET SESSION auto_increment_increment = 7")
@@ -72,7 +72,7 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 	}
 }
 
-// A session is to find the step as on a server whose global value it is.
+// A session sees the step as on a server with that global value.
 func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 	second := mysqltest.Start(t)
 	second.Exec(t, "SET GLOBAL auto_increment_increment = 2")
@@ -83,7 +83,7 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 		o.CreateTable = true
 	}
 	e := newEnv(t, setup{Sequence: inTurns})
-	// now the servers were asked for the plan
+	// This makes the proxy read the plan.
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos")
 	several := func(c *mysql.Config) { c.MultiStatements = true }
 	there, err := mysql.ParseDSN(second.DSN(""))
@@ -158,8 +158,8 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 	}
 }
 
-// The step is set again behind the client's answer. If the server refuses that, what it says
-// must not be taken for the answer to the client's next command.
+// The step is set again after the client's answer. If the server refuses it, its error must not be
+// taken for the answer to the client's next command.
 func TestAStepThatCannotBeSetAgainEndsTheSession(t *testing.T) {
 	second := mysqltest.Start(t)
 	const most = 8
@@ -178,11 +178,11 @@ func TestAStepThatCannotBeSetAgainEndsTheSession(t *testing.T) {
 			}
 		},
 	})
-	// now the servers were asked for the plan
+	// This makes the proxy read the plan.
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos")
 	const reset = "SET SESSION auto_increment_increment = DEFAULT"
 	ended := 0
-	for n := 1; n <= most; n++ { // the server is asked other things before
+	for n := 1; n <= most; n++ { // the proxy queries other values before
 		user, password := limited(n), "limited"
 		e.Servers[0].Exec(t, fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s' WITH MAX_QUERIES_PER_HOUR %d", user, password, n))
 		w := e.Wire(t, e.Addr(), wireLogin{User: &user, Password: &password})

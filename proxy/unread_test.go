@@ -12,8 +12,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// tags are what stands in front of a statement, or behind it, and means nothing to any server. A
-// proxy that does not read them takes the statement for another.
+// tags stand before a statement, or after it, and mean nothing to any server. A proxy that does not
+// skip them misreads the statement.
 var tags = []struct{ before, behind string }{
 	{"/*!999999 x */ ", ""},
 	{"/*!99999 x /* y */ z' */", ""},
@@ -27,7 +27,7 @@ var tags = []struct{ before, behind string }{
 	{"--\x01x\n", "-- \x00"},
 }
 
-// What is in front of a statement makes no difference to what the proxy does with it.
+// A tag before a statement makes no difference to what the proxy does with it.
 func TestTagsAroundAStatementMeanNothing(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) {
 		o.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
@@ -109,7 +109,7 @@ func TestCodeInACommentIsReadAsTheServerReadsIt(t *testing.T) {
 	}
 }
 
-// Where the proxy does not read a text to its end, and rows could come in, it is no server's.
+// A text that the proxy does not read to its end, and that could bring rows in, is not relayed.
 func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
 		opts.Bindings, opts.MaxStatement = []proxy.Binding{filledPhotos}, 1<<16
@@ -164,7 +164,8 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	} {
 		wantError(t, several, 1235, text)
 	}
-	// Of a long text the server has the beginning when the second statement is met.
+	// The server already has the beginning of a long text when the proxy reaches the second
+	// statement.
 	for _, text := range []string{
 		"SELECT 1, '" + strings.Repeat("x", 1<<17) + "'; INSERT INTO photos (title) VALUES (1)",
 		"INSERT INTO other (title) VALUES " + long + "; INSERT INTO photos (title) VALUES (1)",
@@ -189,7 +190,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	if got := value(t, one, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
 		t.Errorf("rows: got %s, want 0", got)
 	}
-	// What cannot bring rows into a bound table is the server's.
+	// A statement that cannot bring rows into a bound table is relayed.
 	for _, text := range []string{
 		"INSERT INTO other (title) VALUES " + long,
 		"INSERT INTO other SELECT NULL, 'x'",
@@ -209,7 +210,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	}
 }
 
-// A USE that the proxy has not seen makes no difference to which columns are bound.
+// A USE that the proxy has not seen does not change which columns are bound.
 func TestAColumnIsBoundInTheSchemaThatIsCurrent(t *testing.T) {
 	server := mysqltest.Shared(t)
 	other := server.Schema(t)
@@ -239,7 +240,7 @@ func TestAColumnIsBoundInTheSchemaThatIsCurrent(t *testing.T) {
 	}
 }
 
-// Who holds a lock that the others wait for goes on, whatever memory they have.
+// A session with a lock that others wait for goes on, whatever memory they have.
 func TestMemoryIsNotWaitedForByWhoHoldsALock(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		o.StatementMemory, o.Bindings = 1<<20, []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}

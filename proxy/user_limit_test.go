@@ -11,7 +11,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// refusal logs in and returns the error that the server answers with.
+// refusal logs in and returns the server's error.
 func (e *env) refusal(t testing.TB, addr string, l wireLogin) *protocol.ServerError {
 	t.Helper()
 	_, err := e.tryWire(t, addr, l)
@@ -22,7 +22,7 @@ func (e *env) refusal(t testing.TB, addr string, l wireLogin) *protocol.ServerEr
 	return told
 }
 
-// reconnect logs in as soon as the place of a connection that was closed is free.
+// reconnect logs in as soon as the place of a closed connection is free.
 func (e *env) reconnect(t testing.TB, addr string, l wireLogin) *wire {
 	t.Helper()
 	var err error
@@ -37,12 +37,12 @@ func (e *env) reconnect(t testing.TB, addr string, l wireLogin) *wire {
 }
 
 func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
-	// not for the accounts that may do everything
+	// Accounts with all rights have no limit.
 	server := mysqltest.Start(t, "--max-user-connections=3")
-	server.Exec(t, "ALTER USER CURRENT_USER() WITH MAX_USER_CONNECTIONS 100") // those of the tests themselves
+	server.Exec(t, "ALTER USER CURRENT_USER() WITH MAX_USER_CONNECTIONS 100") // the connections of the test itself
 	user, password := "few", "s3cret pässword"
 	for name, c := range map[string]struct {
-		limit string // of the account on the server that is compared with
+		limit string // of the account on the server that the test compares with
 		most  int
 		proxy func(*proxy.Options)
 	}{
@@ -61,13 +61,13 @@ func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 			t.Cleanup(func() { server.Exec(t, "DROP USER "+user) })
 			login := wireLogin{User: &user, Password: &password, Capabilities: allFraming &^ protocol.SessionTrack}
 			var told [2]*protocol.ServerError
-			var again, into [2][]byte // what a change of user got: to the same, and from another
+			var again, into [2][]byte // answers to a change of user: to the same user, and from another
 			for i, addr := range []string{e.Addr(), server.Addr()} {
 				var all []*wire
 				for range c.most {
 					all = append(all, e.Wire(t, addr, login))
 				}
-				e.Wire(t, addr, wireLogin{}).ping("of another user") // is not one of them
+				e.Wire(t, addr, wireLogin{}).ping("of another user") // another user's connection is not counted
 				told[i] = e.refusal(t, addr, login)
 
 				all[0].send(packet(command(protocol.ComQuit, "")))
@@ -82,7 +82,7 @@ func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 				if got := w.change(e.User, e.Password, "", ""); got[4] != 0 {
 					t.Fatalf("%s: change to another user: got %q", addr, got)
 				}
-				e.reconnect(t, addr, login) // whose place is free then
+				e.reconnect(t, addr, login) // its place is free then
 				if told := e.refusal(t, addr, login); told.Code == 0 {
 					t.Errorf("%s: one more login: got %v", addr, told)
 				}

@@ -61,7 +61,7 @@ func TestAClientThatVanishesInMidQueryTakesTheQueryAlong(t *testing.T) {
 	e.awaitSessions(t, 0)
 }
 
-// awaitNoStatement waits until a server runs a statement no more.
+// awaitNoStatement waits until a server no longer runs a statement.
 func (e *env) awaitNoStatement(t *testing.T, server *mysqltest.Server, info string) {
 	t.Helper()
 	eventually(t, info+" runs no more", func() bool { return !strings.Contains(e.connections(server), info) })
@@ -73,7 +73,7 @@ func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
 	exec(t, direct, "CREATE TABLE t (a INT)")
 	eventually(t, "a statement is soon done, also on a busy machine, and leaves its row", func() bool {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-		time.Sleep(400 * time.Millisecond) // it is watched
+		time.Sleep(400 * time.Millisecond) // long enough to be watched
 		w.send(append(packet(command(protocol.ComQuery, "INSERT INTO t SELECT SLEEP(0.02)")), packet(command(protocol.ComQuit, ""))...))
 		w.nc.Close()
 		e.awaitSessions(t, 0)
@@ -89,15 +89,16 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	}
 	server := mysqltest.Start(t, fmt.Sprintf("--max-connections=%d", atOnce+50))
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.MaxConnections = 2 * atOnce }})
-	// Not SLEEP: MariaDB takes two seconds to end a SLEEP while another thread comes to one.
+	// The statement does not SLEEP: MariaDB takes two seconds to end a SLEEP while another thread
+	// begins one.
 	holder := server.DB(t, "")
 	holder.SetMaxOpenConns(1)
 	if _, err := holder.Exec("DO GET_LOCK('held', 0)"); err != nil {
 		t.Fatal(err)
 	}
-	e.dieInMidQuery(t) // what is made for the first of them stays
+	e.dieInMidQuery(t) // what the first of them allocates stays
 	e.awaitNothing(t, server)
-	// nor does what serves the next client, and looks for young ones
+	// The goroutines that serve the next client, and watch young sessions, end by then.
 	time.Sleep(500 * time.Millisecond)
 	before := e.resources(t)
 	began := time.Now()
@@ -123,7 +124,7 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	}
 }
 
-// awaitNothing waits until no session is left, in the proxy and on a server.
+// awaitNothing waits until no session remains, in the proxy and on a server.
 func (e *env) awaitNothing(t *testing.T, server *mysqltest.Server) {
 	t.Helper()
 	e.awaitSessions(t, 0)
@@ -146,7 +147,7 @@ func (e *env) dieInMidQuery(t *testing.T) {
 	w.nc.Close()
 }
 
-// resources is what sessions take of the process.
+// resources are what sessions take of the process.
 type resources struct{ goroutines, descriptors int }
 
 func (e *env) resources(t *testing.T) resources {
@@ -160,7 +161,7 @@ func (e *env) resources(t *testing.T) resources {
 
 func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
 	e := newEnv(t, setup{})
-	// Not GET_LOCK, which notices by itself that its client has gone.
+	// The statement does not use GET_LOCK, which notices by itself that its client has gone.
 	exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), "CREATE TABLE locked (a INT PRIMARY KEY) ENGINE=InnoDB",
 		"INSERT INTO locked VALUES (1)", "BEGIN", "SELECT * FROM locked FOR UPDATE")
 	const statement = "SELECT * FROM locked FOR UPDATE"
@@ -168,13 +169,12 @@ func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		w.send(append(packet(command(protocol.ComQuery, "SELECT REPEAT('x', 1000000)")), packet(command(protocol.ComQuery, statement))...))
 		e.awaitStatement(e.Servers[0], statement)
-		w.nc.Close() // with the first answer unread: what is written to it next fails
+		w.nc.Close() // with the first answer unread, so that the next write to it fails
 		e.awaitNoStatement(t, e.Servers[0], statement)
 	}
 	e.awaitSessions(t, 0)
 
-	// Reset before the first answer comes: that cannot be written, while the second
-	// statement runs already.
+	// A reset before the first answer makes its write fail while the second statement already runs.
 	const first = "SELECT * FROM gate FOR UPDATE"
 	gate := e.DirectConn(t, 0, e.Schemas[0], nil)
 	exec(t, gate, "CREATE TABLE gate (a INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO gate VALUES (1)", "BEGIN", first)

@@ -11,19 +11,20 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// patiently is the wait_timeout of servers to which clients of these tests must not be silent for so
-// long, and pause how long they are silent each time.
+// patiently is the wait_timeout of servers to which clients of these tests must not be silent for
+// so long, and pause how long they are silent each time.
 const (
 	patiently = 3 * time.Second
 	pause     = 700 * time.Millisecond
 )
 
-// hasty starts a server that ends connections soon: those that are not interactive, and those that are.
+// hasty starts a server that ends idle connections soon: wait for those that are not interactive,
+// interactive for those that are.
 func hasty(t *testing.T, wait, interactive time.Duration) *mysqltest.Server {
 	return mysqltest.Start(t, fmt.Sprintf("--wait-timeout=%.0f", wait.Seconds()), fmt.Sprintf("--interactive-timeout=%.0f", interactive.Seconds()))
 }
 
-// alone runs a query and nothing behind it: query has the server see a ping.
+// alone runs a query without the ping behind it, which the server would see.
 func (w *wire) alone(sql string) []byte {
 	w.t.Helper()
 	w.send(packet(command(protocol.ComQuery, sql)))
@@ -31,7 +32,7 @@ func (w *wire) alone(sql string) []byte {
 }
 
 func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
-	const soon, late = time.Second, 10 * wireTimeout // which ended does not wait for
+	const soon, late = time.Second, 10 * wireTimeout // ended does not wait for late
 	serverTLS, clientTLS := testTLS()
 	start := func(wait, interactive time.Duration) *env {
 		server := hasty(t, wait, interactive)
@@ -40,7 +41,7 @@ func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
 		return e
 	}
 	usual, interactive := start(soon, late), start(late, soon)
-	caps := allFraming &^ protocol.SessionTrack // or MariaDB 11.8 is asked at the login
+	caps := allFraming &^ protocol.SessionTrack // otherwise the proxy asks MariaDB 11.8 at the login
 	for name, c := range map[string]struct {
 		e           *env
 		login       wireLogin
@@ -63,12 +64,12 @@ func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
 				begin := time.Now()
 				w := c.e.Wire(t, addr, l)
 				if c.number && i == 0 {
-					time.Sleep(300 * time.Millisecond) // the alarm is not moved by this
+					time.Sleep(300 * time.Millisecond) // this does not move the alarm
 					begin = time.Now()
 					w.alone("SELECT NEXTVAL('photos')")
 				}
 				said[i] = w.ended()
-				// MySQL counts in parts of a second
+				// MySQL counts fractions of a second.
 				if took := time.Since(begin); took < soon-100*time.Millisecond {
 					t.Errorf("%s: closed after %s, want %s", addr, took, soon)
 				}

@@ -21,7 +21,7 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 				w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 				w.query("SET NAMES " + names + ", sql_mode = '" + mode + "'")
 				w.query("SET character_set_results = utf8mb4")
-				// without a ping behind it, which resets the warnings
+				// Without a ping behind it, which would reset the warnings.
 				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('"+name+"')")))
 				want := serverError(t, w.receive(protocol.ShapeResult, nil))
 				if want.Code != 4091 {
@@ -40,8 +40,8 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 	}
 }
 
-// MySQL clears its warnings at every statement that could make LAST_INSERT_ID() a number
-// that the proxy gave. A statement that reads both is then refused, where there are any.
+// MySQL clears its warnings at every statement that could make LAST_INSERT_ID() a number that the
+// proxy gave. A statement that reads both is refused where there are warnings.
 func TestWarningsAndAGivenNumberAreReadTogetherOrRefused(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")
@@ -54,7 +54,7 @@ func TestWarningsAndAGivenNumberAreReadTogetherOrRefused(t *testing.T) {
 	}{
 		{"SELECT CAST('x' AS SIGNED)", both, "1 1", true},
 		{"SELECT * FROM nowhere", both, "1 1", true},
-		{"UPDATE t SET n = 'x'", both, "1 2", false}, // may move the number, which goes before it
+		{"UPDATE t SET n = 'x'", both, "1 2", false}, // may move the number, which is brought before it
 		{"SELECT n FROM t LIMIT 1", both, "1 0", false},
 		{"SELECT CAST('x' AS SIGNED)", "SELECT @@warning_count", "1", false},
 		{"SELECT CAST('x' AS SIGNED)", "SELECT LAST_INSERT_ID() > 0", "1", false},
@@ -82,7 +82,7 @@ func TestWarningsAndAGivenNumberAreReadTogetherOrRefused(t *testing.T) {
 		if got := value(t, c, "SELECT LAST_INSERT_ID() > 0"); got != "1" {
 			t.Errorf("%s: LAST_INSERT_ID() after the refusal: got %s, want 1", test.between, got)
 		}
-		between() // and the way out
+		between() // the way out
 		exec(t, c, "SET @w = @@warning_count")
 		if got := value(t, c, "SELECT CONCAT(LAST_INSERT_ID() > 0, ' ', @w)"); got != test.want {
 			t.Errorf("%s: by a variable: got %q, want %q", test.between, got, test.want)

@@ -9,7 +9,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// packingLogin makes a login ask for compression, which protocol.ClientLogin does not.
+// packingLogin makes a login ask for compression, which protocol.ClientLogin does not do.
 type packingLogin struct {
 	*protocol.Conn
 	flags protocol.Capability
@@ -42,25 +42,25 @@ func (c *packingLogin) WritePacket(payload []byte) error {
 	return c.Conn.WritePacket(payload)
 }
 
-// wireFrames is the compressed protocol of a wire, as strict about the numbers of
-// frames as libmysqlclient.
+// wireFrames is the compressed protocol of a wire, as strict about the numbers of frames as
+// libmysqlclient.
 type wireFrames struct {
 	w   *wire
 	how mysqltest.Packing
 
-	next   uint8 // number of the next frame, either way
+	next   uint8 // number of the next frame, in either direction
 	plain  []byte
 	seen   int // frames read
 	packed int // of them, not stored
 
-	// The first packet of an answer is numbered like its frame. plain has it numbered
-	// as without compression: behind the last packet written.
-	begins  bool   // an answer, with the next packet
-	alone   bool   // to the one command that was written last
+	// The first packet of an answer has the number of its frame. plain numbers it as without
+	// compression: after the last packet written.
+	begins  bool   // the next packet begins an answer
+	alone   bool   // the answer to the one command that was written last
 	written uint8  // number of the last packet written
-	shift   uint8  // what was added to the numbers
-	header  []byte // of a packet whose header has not come whole
-	left    int    // bytes to come of a packet
+	shift   uint8  // difference added to the numbers
+	header  []byte // of a packet whose header is incomplete
+	left    int    // bytes of a packet still to come
 }
 
 // firstFrame is how much of a command libmysqlclient puts into its first frame.
@@ -73,7 +73,7 @@ func (f *wireFrames) write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n := len(rest)
 		if len(rest) > protocol.HeaderSize && rest[3] == 0 {
-			// a command: what follows may be another
+			// This is a command, and more may follow.
 			f.next, n = 0, 0
 			commands++
 			for continued := true; continued && len(rest)-n >= protocol.HeaderSize; {
@@ -116,7 +116,7 @@ func (f *wireFrames) fill() error {
 	if err != nil {
 		return err
 	}
-	// 1: an answer to a command that was sent before the last; 0: what nobody asked for
+	// 1: an answer to a command before the last one; 0: an unrequested packet.
 	if frame.Num != f.next && frame.Num > 1 {
 		return fmt.Errorf("frame number %d, want %d", frame.Num, f.next)
 	}
@@ -171,7 +171,7 @@ func (s byteStream) Read(b []byte) (int, error) {
 
 var _ io.Reader = byteStream{}
 
-// What a wire writes and reads goes through its frames, if it has any.
+// A wire writes and reads through its frames, if it has any.
 
 func (w *wire) Write(b []byte) (int, error) {
 	if w.frames != nil {

@@ -21,8 +21,8 @@ import (
 const allFraming = protocol.LongFlag | protocol.Transactions | protocol.MultiStatements | protocol.MultiResults |
 	protocol.PSMultiResults | protocol.SessionTrack | protocol.DeprecateEOF | protocol.LocalFiles
 
-// untold is allFraming for a login without a schema that needs no server, whichever
-// that is: some tell of the session at every login, where that was agreed on.
+// untold is allFraming for a login without a schema that needs no server: some servers report
+// session state at every login where tracking was agreed on.
 const untold = allFraming &^ protocol.SessionTrack
 
 // wireTimeout bounds every wait of a wire.
@@ -36,7 +36,7 @@ type wire struct {
 	hello  *protocol.ServerHello
 	answer protocol.Answer
 	caps   protocol.Capability
-	frames *wireFrames // nil: nothing is compressed
+	frames *wireFrames // nil: no compression
 }
 
 // wireLogin says how a wire logs in; the zero value is the env's account with
@@ -48,16 +48,15 @@ type wireLogin struct {
 	Collation      uint16
 	Attrs          protocol.Attrs
 	TLS            *tls.Config
-	// Packing compresses what follows the login; "" is what the environment variable
-	// SEQPROXY_TEST_PACKING says, by which all tests can be run that way.
+	// Packing compresses what follows the login. "" is the value of the environment variable
+	// SEQPROXY_TEST_PACKING, which runs all tests under compression.
 	Packing mysqltest.Packing
-	// Flags are for the login only: nothing is done about what they change.
+	// Flags are sent in the login only, without regard to what they change.
 	Flags     protocol.Capability
 	ZstdLevel *byte // nil: 3
 }
 
-// notPacked is for tests that compression would make into others, such as those that
-// write to the socket.
+// notPacked is for tests that compression would change, such as those that write to the socket.
 const notPacked mysqltest.Packing = "not"
 
 // Wire logs in at addr: the proxy's or a server's.
@@ -105,7 +104,7 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 	login.Capabilities &^= protocol.Compressing
 	switch {
 	case addr != e.addr || l.Packing != "" || l.Flags != 0:
-		// a server's own packets have other numbers in frames
+		// A server's packets have other numbers in frames.
 	case compressing.Has(protocol.Compress):
 		l.Packing = mysqltest.Zlib
 	case compressing.Has(protocol.CompressZstd):
@@ -145,9 +144,8 @@ func (w *wire) send(b []byte) {
 	}
 }
 
-// receive returns the bytes of the next answer. file is what to send if the server
-// asks for one: the packets up to and with the empty one, which get their numbers
-// here.
+// receive returns the bytes of the next answer. file is sent if the server asks for one: packets up
+// to and including the empty one, which receive numbers.
 func (w *wire) receive(shape protocol.Shape, file []byte) []byte {
 	w.t.Helper()
 	b, err := w.tryReceive(shape, file)
@@ -234,8 +232,8 @@ func (w *wire) receivePrepare() (got []byte, err error) {
 	return got, nil
 }
 
-// do sends a command and returns its answer's bytes. A ping behind it shows that
-// the answer was taken in whole and no more: the framing is not trusted.
+// do sends a command and returns its answer's bytes. A ping behind it shows that the answer ended
+// where the framing says.
 func (w *wire) do(cmd protocol.Command, argument string) []byte {
 	w.t.Helper()
 	return w.doFile(cmd, argument, nil)
@@ -350,7 +348,7 @@ func serverError(t testing.TB, answer []byte) *protocol.ServerError {
 	return nil
 }
 
-// ended waits until the peer has closed, and returns what it said before.
+// ended waits until the peer has closed, and returns the bytes before.
 func (w *wire) ended() []byte {
 	w.t.Helper()
 	if err := w.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
@@ -397,10 +395,10 @@ func (p *pair) query(sql string) []byte {
 	return p.same(protocol.ComQuery, sql)
 }
 
-// steady is query for what a server tells of itself, which may change between
-// two questions: MySQL 9.7 plans SHOW TABLE STATUS by statistics that InnoDB
-// makes again in the background, and its flag SERVER_QUERY_NO_INDEX_USED follows.
-// The answer through the proxy counts where two direct ones around it agree.
+// steady is query for a server's statistics, which may change between two queries: MySQL 9.7 plans
+// SHOW TABLE STATUS by statistics that InnoDB renews in the background, and its flag
+// SERVER_QUERY_NO_INDEX_USED follows. The answer through the proxy counts where two direct ones
+// around it agree.
 func (p *pair) steady(sql string) {
 	p.t.Helper()
 	for range 100 {
