@@ -47,7 +47,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		return nil
 	}
 	a := c.s.servers
-	if err := a.changing.Acquire(ctx); err != nil {
+	if err := a.Changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
 	var trials []*server
@@ -67,7 +67,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		trial.Place.Store(v.Place.Load())
 		trials = append(trials, trial)
 	}
-	a.changing.Release()
+	a.Changing.Release()
 	defer func() {
 		for _, trial := range trials {
 			_ = trial.Close()
@@ -106,8 +106,8 @@ func (c *AccountChange) Apply() {
 		l.Use(next)
 	}
 	a := c.s.servers
-	a.changing.MustAcquire()
-	defer a.changing.Release()
+	a.Changing.MustAcquire()
+	defer a.Changing.Release()
 	for _, v := range a.all {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()

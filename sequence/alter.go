@@ -146,7 +146,7 @@ func (s *Sequences) alterHere(ctx context.Context, q *sequence, a Alteration) (c
 		return store.Row{}, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, err = s.servers.alter(ctx, q.name, a); err == nil {
+	if changed, err = s.servers.Alter(ctx, q.name, a); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, err

@@ -22,14 +22,14 @@ func (o cacheOwner) Patience(ctx context.Context) time.Duration { return o.s.pat
 
 // WhyNot implements [cache.Owner].
 func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
-	return o.s.servers.nameFor(sequence), o.s.whyNot()
+	return o.s.servers.NameFor(sequence), o.s.whyNot()
 }
 
 // Sizing implements [cache.Owner].
 func (o cacheOwner) Sizing() cache.Sizing {
 	t := o.s.tuning.Load()
 	z := cache.Sizing{Least: t.CacheSize, Cover: t.OutageCover}
-	if w := o.s.servers.view.Load(); w.Several() {
+	if w := o.s.servers.Now(); w.Several() {
 		z.Share = w.Members[0].Share()
 	}
 	return z
@@ -40,7 +40,7 @@ type reservations struct{ s *Sequences }
 
 // Reserve implements [cache.Reserver].
 func (r reservations) Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
-	g, err := r.s.reserver.reserve(ctx, name, want, need)
+	g, err := r.s.reserver.Reserve(ctx, name, want, need)
 	r.s.takeNote()
 	return g, err
 }

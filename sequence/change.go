@@ -121,7 +121,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	made, err := s.servers.create(r.ctx, o, def)
+	made, err := s.servers.Create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
 	}
@@ -134,7 +134,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	s.unknown.clear()
 	var lost error
 	if made.above > 0 {
-		if lost = s.servers.keepMade(r.ctx, made.row, made.above); lost != nil {
+		if lost = s.servers.KeepMade(r.ctx, made.row, made.above); lost != nil {
 			without := ""
 			if made.unordered {
 				without = ", without ORDER"
@@ -173,7 +173,7 @@ func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool,
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	stored, err := s.servers.drop(r.ctx, string(name))
+	stored, err := s.servers.Drop(r.ctx, string(name))
 	if errors.Is(err, ErrUnknown) && ifExists {
 		err = nil
 	}

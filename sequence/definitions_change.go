@@ -71,9 +71,9 @@ func (w *view) dividable(d *define.Definition) error {
 	return nil
 }
 
-// create makes the rows and their options, on a majority of the members at least.
-func (a *servers) create(ctx context.Context, o CreateOptions, def define.Definition) (made Created, err error) {
-	err = a.under(ctx, func(w *view) error {
+// Create makes the rows and their options, on a majority of the members at least.
+func (a *servers) Create(ctx context.Context, o CreateOptions, def define.Definition) (made Created, err error) {
+	err = a.Under(ctx, func(w *view) error {
 		if err := w.dividable(&def); err != nil {
 			return err
 		}
@@ -193,9 +193,9 @@ func (g *agreed) newHome() string {
 	return g.all[h.Sum32()%uint32(len(g.all))].h.ID
 }
 
-// drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
-func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
-	err = a.under(ctx, func(w *view) error {
+// Drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
+func (a *servers) Drop(ctx context.Context, name string) (stored string, err error) {
+	err = a.Under(ctx, func(w *view) error {
 		// A row that was made again under another spelling has the mark of the old one from then
 		// on.
 		found, err := a.findAll(ctx, w, name)
@@ -217,10 +217,10 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 	return stored, err
 }
 
-// alter changes the options of a sequence, and raises its rows if it is restarted. Where the
+// Alter changes the options of a sequence, and raises its rows if it is restarted. Where the
 // outcome is unknown it returns the row as it may be, too.
-func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed store.Row, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
+func (a *servers) Alter(ctx context.Context, name string, change Alteration) (changed store.Row, err error) {
+	err = a.Under(ctx, func(w *view) (err error) {
 		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
 			if change.only != 0 && r.Version != change.only {
 				return 0, false, nil
@@ -303,10 +303,10 @@ func restartAt(r *store.Row, first uint64) (uint64, error) {
 	return first, nil
 }
 
-// setValue raises the rows if need be, and says which numbers in memory are passed over. next is
+// SetValue raises the rows if need be, and says which numbers in memory are passed over. next is
 // the next number in memory here, or 0.
-func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed store.Row, ok bool, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
+func (a *servers) SetValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed store.Row, ok bool, err error) {
+	err = a.Under(ctx, func(w *view) (err error) {
 		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
 			past, after := min(lastBefore(n, used), g.highest()), n
 			if used {
@@ -336,11 +336,11 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 	return changed, ok, err
 }
 
-// raiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up.
+// RaiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up.
 // It returns the row, unless floor is beyond its end: also where that was above already, as after
 // an attempt that was not answered.
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed store.Row, raised bool, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
+func (a *servers) RaiseAbove(ctx context.Context, name string, floor uint64) (changed store.Row, raised bool, err error) {
+	err = a.Under(ctx, func(w *view) (err error) {
 		beyond := false
 		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
 			if beyond = floor > r.Max; beyond {

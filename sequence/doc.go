@@ -25,7 +25,7 @@
 // what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, follower.work,
-// follower.obeying, servers.changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
+// follower.obeying, servers.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
 // server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
 // fields of one type for a few lines.
 //

@@ -128,7 +128,7 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 	if err := examineOtherTables(ctx, v, conn, found); err != nil {
 		return err
 	}
-	if v == s.servers.tickets {
+	if v == s.servers.Tickets {
 		s.mu.Lock()
 		tables := slices.Clone(s.ticketTables)
 		s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.Nodes()[j].Pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = fitsPlan(ctx, v, conn, s.servers.members(), plan, i, "")
+					err = fitsPlan(ctx, v, conn, s.servers.Now().Members, plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

@@ -154,7 +154,7 @@ func (s *Sequences) watchRows(ctx context.Context) {
 	if len(names) == 0 || planted.Fault(planted.Floor) {
 		return
 	}
-	w := s.servers.view.Load()
+	w := s.servers.Now()
 	among := &w.Among
 	_ = member.Each(ctx, w.Live(), func(ctx context.Context, _ int, v *server) error {
 		v.WatchRows(ctx, among, names)
@@ -188,7 +188,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		return err
 	}
 	defer f.work.Release()
-	w, err := s.servers.ready(ctx)
+	w, err := s.servers.Ready(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,11 +228,11 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		return errors.Join(failed...)
 	}
 	if back {
-		if err := s.servers.settle(ctx); err != nil {
+		if err := s.servers.Settle(ctx); err != nil {
 			return err
 		}
 	}
-	if w == s.servers.view.Load() && f.mustRecordAgain(w) {
+	if w == s.servers.Now() && f.mustRecordAgain(w) {
 		if err := w.RecordAgain(ctx); err != nil {
 			s.log.Debug("ceilings not recorded again", logfield.Err(err)) // the next round does
 			return nil
@@ -276,14 +276,14 @@ func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) 
 func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard store.Changes) error {
 	own := s.follow.of(v)
 	if heard.Plan != v.Share().Plan {
-		err := s.servers.reread(ctx, w)
+		err := s.servers.Reread(ctx, w)
 		if err == nil {
 			heard, err = s.hear(ctx, v)
 		}
 		if err != nil {
 			return err
 		}
-		if now := s.servers.view.Load(); now == w && heard.Plan != v.Share().Plan {
+		if now := s.servers.Now(); now == w && heard.Plan != v.Share().Plan {
 			return store.OutcomeOldPlan
 		}
 	}
@@ -344,13 +344,13 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 	}
 	for i := range changed {
 		if !changed[i].Gone {
-			s.servers.next.SettleAt(&changed[i].Row)
+			s.servers.Next.SettleAt(&changed[i].Row)
 		}
 	}
 	s.mu.Lock()
 	f.changes++
 	for was, is := range heard.Respelled { // before the changes, of which one may begin an epoch
-		s.servers.marks.Rename(was, is)
+		s.servers.Marks.Rename(was, is)
 		s.endLocked(was)
 	}
 	if back {
@@ -366,9 +366,9 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 			s.endLocked(c.Option)
 			continue
 		}
-		void := s.servers.marks.Enter(c.Name, c.Epoch)
+		void := s.servers.Marks.Enter(c.Name, c.Epoch)
 		if !several && !void {
-			void = s.servers.marks.Reenter(c.Name, c.Epoch)
+			void = s.servers.Marks.Reenter(c.Name, c.Epoch)
 		}
 		if void {
 			s.voidLocked(c.Name)
@@ -415,12 +415,12 @@ func (s *Sequences) takeNote() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed { // else nobody waits for what is begun
-		for _, what := range s.servers.takeDue() {
-			s.spawnBounded(func(ctx context.Context) { s.servers.goAhead(ctx, what) })
+		for _, what := range s.servers.TakeDue() {
+			s.spawnBounded(func(ctx context.Context) { s.servers.GoAhead(ctx, what) })
 		}
 	}
 	s.voidBegunLocked()
-	if s.servers.inUse() {
+	if s.servers.InUse() {
 		s.followLocked()
 	}
 }
@@ -428,7 +428,7 @@ func (s *Sequences) takeNote() {
 // voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new
 // epoch. s.mu is held.
 func (s *Sequences) voidBegunLocked() {
-	for _, name := range s.servers.marks.TakeBegun() {
+	for _, name := range s.servers.Marks.TakeBegun() {
 		s.voidLocked(name)
 	}
 }
@@ -437,7 +437,7 @@ func (s *Sequences) voidBegunLocked() {
 // a later one begins.
 func (s *Sequences) epoch(name string) uint64 {
 	// first: what is held may be of a later one, but not of one before
-	epoch := s.servers.marks.Epoch(name)
+	epoch := s.servers.Marks.Epoch(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voidBegunLocked()
@@ -450,7 +450,7 @@ func (s *Sequences) epoch(name string) uint64 {
 func (s *Sequences) voidBefore(name string, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.servers.marks.Enter(name, epoch) {
+	if !s.servers.Marks.Enter(name, epoch) {
 		return
 	}
 	s.voidLocked(name)

@@ -2,14 +2,10 @@ package sequence
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/member"
 	"seqproxy/sequence/snowflake"
 )
 
@@ -80,30 +76,4 @@ func (s *Sequences) ClockAhead() (ahead time.Duration, known bool) {
 		return 0, false
 	}
 	return r.offAt(s.wall()), true
-}
-
-// clock is the time of the sequence server. Of several members it is the middle one of those that
-// answer, as one of three may be wrong.
-func (a *servers) clock(ctx context.Context) (at time.Time, err error) {
-	err = a.under(ctx, func(w *view) error {
-		var mu sync.Mutex
-		var said []time.Time // as it was when they were asked
-		asked := time.Now()
-		failed := member.Each(ctx, w.Live(), func(ctx context.Context, _ int, v *server) error {
-			now, err := v.Clock(ctx)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				said = append(said, now.Add(-time.Since(asked)/2))
-			}
-			return err
-		})
-		if len(said) == 0 {
-			return errors.Join(failed...)
-		}
-		slices.SortFunc(said, time.Time.Compare)
-		at = said[len(said)/2].Add(time.Since(asked))
-		return nil
-	})
-	return at, err
 }

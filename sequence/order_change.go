@@ -7,7 +7,6 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
-	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -30,7 +29,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 		return Altered{}, err
 	}
 	if err = s.waitForAll(ctx, changed.Version); err == nil {
-		err = s.servers.orderedForGood(ctx, &changed)
+		err = s.servers.OrderedForGood(ctx, &changed)
 	}
 	if err == nil {
 		return alteredTo(&changed), nil
@@ -38,7 +37,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	left := s.takeBackOrder(ctx, &changed)
 	var held *CachedError
 	if errors.As(err, &held) {
-		held.Sequence, held.Table, held.Order = changed.Name, s.servers.first().Table.Proxies, left
+		held.Sequence, held.Table, held.Order = changed.Name, s.servers.First().Table.Proxies, left
 		return Altered{}, held
 	}
 	return Altered{}, r.failed(string(name), err)
@@ -51,7 +50,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 	// The caller's patience may be over.
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, await.ErrPatience)
 	defer stop()
-	now, err := s.servers.alter(ctx, r.Name, Alteration{Order: &r.WasOrder, only: r.Version})
+	now, err := s.servers.Alter(ctx, r.Name, Alteration{Order: &r.WasOrder, only: r.Version})
 	s.seeChanges(ctx)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -68,27 +67,4 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 		return "is no ORDER sequence any more, as it was changed again meanwhile"
 	}
 	return "is no ORDER sequence"
-}
-
-// orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written,
-// stays one after a fail-over. Where such numbers are given without replicas it is enough that no
-// fail-over has lost that yet. A node may lag for as long as ctx has time.
-func (a *servers) orderedForGood(ctx context.Context, r *store.Row) error {
-	return errors.Join(member.Patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
-		if !v.Ceilings.InForce() {
-			return nil
-		}
-		if !a.tuning.Load().OrderWithoutReplica {
-			// All of them: a takeover brings over how far others have come, and not what they are.
-			if err := v.Ceilings.ShownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
-				return err
-			}
-		}
-		// Another node may have taken over since it was written, and have been asked instead.
-		stored, err := v.Look(ctx, r.Name)
-		if err == nil && (!stored.Def.Order || stored.Version < r.Version) {
-			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.Name, v.At())
-		}
-		return err
-	})...)
 }

@@ -47,14 +47,14 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 		asked.Add = o.Addr // with its port
 	}
 	return s.planned(ctx, func(c *change.Coordinator) error {
-		for _, v := range s.servers.members() {
+		for _, v := range s.servers.Now().Members {
 			if v.Grouped() {
 				return &groupError{v.Name()}
 			}
 		}
-		if s.servers.view.Load().Plan.Number == 0 && len(s.servers.members()) > 1 {
+		if s.servers.Now().Plan.Number == 0 && len(s.servers.Now().Members) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {
-				return errors.Join(err, s.servers.errNoPlan())
+				return errors.Join(err, s.servers.ErrNoPlan())
 			}
 		}
 		return c.Change(asked)
@@ -100,13 +100,13 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 
 // changeConfig is what a coordinator knows of this proxy.
 func (s *Sequences) changeConfig() change.Config {
-	t := &s.servers.first().Table
+	t := &s.servers.First().Table
 	config := change.Config{
-		Log: s.log, Host: s.servers.first().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.ahead,
+		Log: s.log, Host: s.servers.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.Ahead,
 		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, Start: t.PlanStart},
 	}
-	for _, v := range s.servers.members() {
+	for _, v := range s.servers.Now().Members {
 		config.Known = append(config.Known, v.Config.Link.Name)
 	}
 	return config

@@ -21,31 +21,31 @@ import (
 
 // This file is how a process learns which plan is in force, and how the first one is made.
 
-// ready returns the members in use. It asks which they are before the first use, if several are
+// Ready returns the members in use. It asks which they are before the first use, if several are
 // configured.
-func (a *servers) ready(ctx context.Context) (*view, error) {
-	if w := a.view.Load(); w.settled {
+func (a *servers) Ready(ctx context.Context) (*view, error) {
+	if w := a.Now(); w.Settled {
 		return w, nil
-	} else if err := a.reread(ctx, w); err != nil {
+	} else if err := a.Reread(ctx, w); err != nil {
 		return nil, err
 	}
-	return a.view.Load(), nil
+	return a.Now(), nil
 }
 
-// reread asks the servers again which plan is in force, after one of them obeyed another plan than
+// Reread asks the servers again which plan is in force, after one of them obeyed another plan than
 // old.
-func (a *servers) reread(ctx context.Context, old *view) error {
-	if err := a.changing.Acquire(ctx); err != nil {
+func (a *servers) Reread(ctx context.Context, old *view) error {
+	if err := a.Changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
-	defer a.changing.Release()
-	if a.view.Load() != old {
+	defer a.Changing.Release()
+	if a.Now() != old {
 		return nil // somebody else did
 	}
 	return a.readLocked(ctx, true)
 }
 
-// readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
+// readLocked asks all known servers which plan is in force, and takes it over. a.Changing is held.
 func (a *servers) readLocked(ctx context.Context, again bool) error {
 	if a.closed {
 		return ErrClosed
@@ -92,7 +92,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) error {
 		if m := &met[i]; m.Plan == 0 && len(plan.Previous) == 0 && m.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(o Member) bool { return o.ID == m.ID }); position >= 0 {
-				switch err := joinFirstPlan(ctx, a.all[i], a.members(), &plan, position); {
+				switch err := joinFirstPlan(ctx, a.all[i], a.Now().Members, &plan, position); {
 				case errors.Is(err, store.OutcomeOldPlan) && again:
 					return a.readLocked(ctx, false) // it may have joined another one
 				case errors.Is(err, store.OutcomeOldPlan):
@@ -109,7 +109,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) error {
 
 // reconcile brings servers to a plan that are behind it, and lets those go on that a change left
 // frozen which came to nothing, as those that were asked tell. One with which that fails is left
-// out. a.changing is held.
+// out. a.Changing is held.
 func (a *servers) reconcile(ctx context.Context, met []change.Met, plan *Plan) {
 	_, failed := change.Reconcile(ctx, met, plan, nil, nil)
 	for i, err := range failed {
@@ -119,13 +119,13 @@ func (a *servers) reconcile(ctx context.Context, met []change.Met, plan *Plan) {
 	}
 }
 
-// settle is reconcile after servers have answered again. They may know a newer plan.
-func (a *servers) settle(ctx context.Context) error {
-	if err := a.changing.Acquire(ctx); err != nil {
+// Settle is reconcile after servers have answered again. They may know a newer plan.
+func (a *servers) Settle(ctx context.Context) error {
+	if err := a.Changing.Acquire(ctx); err != nil {
 		return err
 	}
-	defer a.changing.Release()
-	met, plan := a.meet(ctx), &a.view.Load().Plan
+	defer a.Changing.Release()
+	met, plan := a.meet(ctx), &a.Now().Plan
 	if now, _ := change.Latest(met); now.Number > plan.Number {
 		return a.readLocked(ctx, true)
 	}
@@ -138,8 +138,8 @@ func (a *servers) settle(ctx context.Context) error {
 // those that can were restored from a backup, and take that plan over from one of the others. Where
 // all say so all were restored, and there is no newer one any more.
 func (a *servers) refuseOlder(number uint64, met []change.Met) error {
-	now := a.view.Load()
-	if !now.settled || number >= now.Plan.Number {
+	now := a.Now()
+	if !now.Settled || number >= now.Plan.Number {
 		return nil
 	}
 	var away []error
@@ -177,11 +177,11 @@ func (a *servers) meet(ctx context.Context) []change.Met {
 }
 
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
-// a.changing is held.
+// a.Changing is held.
 func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
-	now := a.view.Load()
-	w := &view{settled: true, Among: member.Among{Plan: *plan, Ahead: a.ahead}}
-	if now.settled && now.Plan.Number == plan.Number {
+	now := a.Now()
+	w := &view{Settled: true, Among: member.Among{Plan: *plan, Ahead: a.Ahead}}
+	if now.Settled && now.Plan.Number == plan.Number {
 		return nil
 	}
 	if plan.Number == 0 {
@@ -260,7 +260,7 @@ func (all *Options) serverAt(address string) (ServerOptions, error) {
 	return o, o.setDefaults()
 }
 
-// warnLocked says once how the plan differs from the configuration. a.changing is held.
+// warnLocked says once how the plan differs from the configuration. a.Changing is held.
 func (a *servers) warnLocked(w *view) {
 	var missing, more []string
 	for _, v := range w.Members {
@@ -282,11 +282,11 @@ func (a *servers) warnLocked(w *view) {
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
-// errNoPlan is the finding where several servers are configured that do not divide the numbers yet.
+// ErrNoPlan is the finding where several servers are configured that do not divide the numbers yet.
 // Which of them counts is not guessed.
-func (a *servers) errNoPlan() error {
+func (a *servers) ErrNoPlan() error {
 	return &UnfitError{
-		Server: a.name(), Finding: "several are configured that do not divide the numbers yet",
+		Server: a.Name(), Finding: "several are configured that do not divide the numbers yet",
 		Remedy: "configure the one that has the rows, or any one of them if none has, start with that, and say SEQPROXY ADD SEQUENCE SERVER for each of the others; " +
 			"then all may be configured",
 	}
@@ -301,7 +301,7 @@ func errTwoPlans(v *server, plan *Plan) error {
 }
 
 // firstPlanLocked makes the first plan of the servers that are configured, whose rows show that
-// they count in steps. a.changing is held.
+// they count in steps. a.Changing is held.
 func (a *servers) firstPlanLocked(ctx context.Context, met []change.Met) (*Plan, error) {
 	for i := range met {
 		if met[i].Err != nil {
@@ -309,7 +309,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, met []change.Met) (*Plan,
 		}
 	}
 	if a.opts.Interleave != InterleaveStep {
-		return nil, a.errNoPlan()
+		return nil, a.ErrNoPlan()
 	}
 	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: store.NewRegistration().Host, Interleave: InterleaveStep}
 	configured := a.all[:len(met)]
@@ -326,7 +326,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, met []change.Met) (*Plan,
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.Config.Link.Name, Position: i})
 		order = append(order, i)
 	}
-	if err := a.first().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
+	if err := a.First().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
 		return nil, err
 	}
 	for i, v := range configured {

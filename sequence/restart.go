@@ -23,12 +23,12 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	s.startFollowing()
 
 	seen := make(map[*server]member.Tenure)
-	for !s.servers.now().Enlisted(seen, s.timing.tenure) {
+	for !s.servers.Now().Enlisted(seen, s.timing.tenure) {
 		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)
 		}
 	}
-	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.now().Enlisted(seen, s.timing.tenure) })
+	done, was, err := s.servers.Restart(r.ctx, name, a, func() bool { return s.servers.Now().Enlisted(seen, s.timing.tenure) })
 	if err != nil {
 		if errors.Is(err, link.ErrOutcome) && done.Name != "" {
 			s.voidBefore(done.Name, done.Epoch) // it may have begun again
@@ -45,12 +45,12 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	return Altered{Next: done.Anchor, Cycle: done.Def.Cycle}, nil
 }
 
-// restart lowers the row of a single server in one transaction, in which no other proxy is
+// Restart lowers the row of a single server in one transaction, in which no other proxy is
 // registered. The row comes first: who reserves waits for it, or has reserved before, and so was
 // registered before. tenured reports whether all proxies have had the time to register with the
 // node in use. Where the outcome is unknown it returns the row as it may be, too.
-func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done store.Row, was uint64, err error) {
-	err = a.under(ctx, func(w *view) error {
+func (a *servers) Restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done store.Row, was uint64, err error) {
+	err = a.Under(ctx, func(w *view) error {
 		if w.Several() {
 			return define.NeedsOneServer("sequence %q: RESTART ... FORCE", name)
 		}

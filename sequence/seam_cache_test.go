@@ -123,7 +123,7 @@ func (in Inner) Find(ctx context.Context, name string, patience time.Duration) (
 // FindForLater reads the row of a sequence. What it returns makes a cache of it.
 func (in Inner) FindForLater(ctx context.Context, name string) (meet func() error, err error) {
 	before := in.s.obeyed()
-	found, err := in.s.servers.find(ctx, name)
+	found, err := in.s.servers.Find(ctx, name)
 	return func() error {
 		_, err := in.s.sequenceFor(name, found, before)
 		return err
@@ -251,12 +251,12 @@ func (in Inner) ReserveFrom(r Reserver) { in.s.reserver = inward{r} }
 // inward is a reserver of a test.
 type inward struct{ r Reserver }
 
-func (i inward) reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
+func (i inward) Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
 	g, err := i.r.Reserve(ctx, name, want, need)
 	return g.grant(), err
 }
 
-func (i inward) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
+func (i inward) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	return i.r.GiveBack(ctx, name, epoch, seg)
 }
 
@@ -264,12 +264,12 @@ func (i inward) giveBack(ctx context.Context, name string, epoch uint64, seg seg
 type outward struct{ r reserver }
 
 func (o outward) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, err := o.r.reserve(ctx, name, want, need)
+	g, err := o.r.Reserve(ctx, name, want, need)
 	return granted(g), err
 }
 
 func (o outward) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	return o.r.giveBack(ctx, name, epoch, seg)
+	return o.r.GiveBack(ctx, name, epoch, seg)
 }
 
 // Unused is how many numbers were given up.

@@ -35,15 +35,15 @@ func (in Inner) Interleave() (how string, block uint64) { return in.s.opts.Inter
 
 // LastMember has the next reservation of a sequence be with the member after one of them.
 func (in Inner) LastMember(name string, position int) {
-	in.s.servers.next.AskedLast(name, position)
+	in.s.servers.Next.AskedLast(name, position)
 }
 
 // Plan is the one that is gone by.
-func (in Inner) Plan() Plan { return in.s.servers.view.Load().Plan }
+func (in Inner) Plan() Plan { return in.s.servers.Now().Plan }
 
 // Members are those in use, by position.
 func (in Inner) Members() (all []Server) {
-	for _, v := range in.s.servers.members() {
+	for _, v := range in.s.servers.Now().Members {
 		all = append(all, in.server(v))
 	}
 	return all
@@ -58,7 +58,7 @@ func (in Inner) Known() (all []Server) {
 }
 
 // First is the first member, or the only server.
-func (in Inner) First() Server { return in.server(in.s.servers.first()) }
+func (in Inner) First() Server { return in.server(in.s.servers.First()) }
 
 // Apart is a server with connections of its own. The caller closes it.
 func (in Inner) Apart(address string) (Server, error) {
@@ -90,7 +90,7 @@ func (in Inner) Configure(o ServerOptions) error {
 
 // Home is the member that alone gives numbers of an ORDER sequence, or nil if none is known here.
 func (in Inner) Home(name string) *Server {
-	v := in.s.servers.next.Home(in.s.servers.now(), name)
+	v := in.s.servers.Home(name)
 	if v == nil {
 		return nil
 	}
@@ -100,35 +100,35 @@ func (in Inner) Home(name string) *Server {
 
 // ReadPlan asks the members which plan there is.
 func (in Inner) ReadPlan(ctx context.Context) error {
-	return in.s.servers.reread(ctx, in.s.servers.view.Load())
+	return in.s.servers.Reread(ctx, in.s.servers.Now())
 }
 
 // SettlePlan is what follows when a server answers again.
-func (in Inner) SettlePlan(ctx context.Context) error { return in.s.servers.settle(ctx) }
+func (in Inner) SettlePlan(ctx context.Context) error { return in.s.servers.Settle(ctx) }
 
 // MeetPlan waits until it is known which plan there is.
 func (in Inner) MeetPlan(ctx context.Context) error {
-	_, err := in.s.servers.ready(ctx)
+	_, err := in.s.servers.Ready(ctx)
 	return err
 }
 
 // Reserve takes numbers from any member, as a cache does.
 func (in Inner) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, err := in.s.servers.reserve(ctx, name, want, need)
+	g, err := in.s.servers.Reserve(ctx, name, want, need)
 	return granted(g), err
 }
 
 // CeilingsAhead has each ceiling be n numbers above need.
 func (in Inner) CeilingsAhead(n uint64) {
-	w := *in.s.servers.view.Load()
+	w := *in.s.servers.Now()
 	w.Ahead = n
-	in.s.servers.ahead = n
+	in.s.servers.Ahead = n
 	in.s.servers.view.Store(&w)
 }
 
 // HasReserved says of each member how many reservations there were.
 func (in Inner) HasReserved() (all []uint64) {
-	for _, v := range in.s.servers.members() {
+	for _, v := range in.s.servers.Now().Members {
 		h := v.Trials.Durations[stats.ReservedOK].Read()
 		all = append(all, h.Count())
 	}
@@ -137,19 +137,19 @@ func (in Inner) HasReserved() (all []uint64) {
 
 // Enlisted reports whether this process has given signs of life for long, where it takes numbers.
 func (in Inner) Enlisted() bool {
-	return in.s.servers.now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
+	return in.s.servers.Now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
 }
 
 // ReadingPlan is held while the plan is read.
-func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
+func (in Inner) ReadingPlan() await.Lock { return in.s.servers.Changing }
 
 // Several reports whether numbers are divided among members, as far as is known.
-func (in Inner) Several() bool { return in.s.servers.view.Load().Several() }
+func (in Inner) Several() bool { return in.s.servers.Now().Several() }
 
 // ForgetPlan has it know of no plan, and of the first server alone.
 func (in Inner) ForgetPlan() {
 	in.First().Place.Store(nil)
-	in.s.servers.view.Store(&view{settled: true, Among: member.Among{Members: in.s.servers.all[:1], Ahead: in.s.servers.ahead}})
+	in.s.servers.view.Store(&view{Settled: true, Among: member.Among{Members: in.s.servers.all[:1], Ahead: in.s.servers.Ahead}})
 }
 
 // View is what a process knows of the members at one time.
@@ -160,7 +160,7 @@ type View struct {
 
 // View is what is known now.
 func (in Inner) View() View {
-	w := in.s.servers.view.Load()
+	w := in.s.servers.Now()
 	v := View{w: w}
 	for _, member := range w.Members {
 		v.places = append(v.places, member.Place.Load())
@@ -170,8 +170,8 @@ func (in Inner) View() View {
 
 // SeeAgain has it know what it knew before, and that some members are left out.
 func (in Inner) SeeAgain(v View, out func(Server) bool) {
-	in.s.servers.changing.MustAcquire()
-	defer in.s.servers.changing.Release()
+	in.s.servers.Changing.MustAcquire()
+	defer in.s.servers.Changing.Release()
 	in.s.servers.view.Store(v.w)
 	for i, member := range v.w.Members {
 		member.Place.Store(v.places[i])
@@ -187,12 +187,12 @@ func (in Inner) SeeAgain(v View, out func(Server) bool) {
 func (in Inner) SetHome(name, id string) {
 	home := store.Row{Name: name}
 	home.Def.Order, home.Home = id != "", id
-	in.s.servers.next.SettleAt(&home)
+	in.s.servers.Next.SettleAt(&home)
 }
 
 // HasHome reports whether a home was heard of.
 func (in Inner) HasHome(name string) bool {
-	_, known := in.s.servers.next.HomeOf(name)
+	_, known := in.s.servers.Next.HomeOf(name)
 	return known
 }
 
@@ -248,7 +248,7 @@ func (v Server) SeenAt(name string) uint64 {
 
 // Reserve takes numbers there, with what that needs.
 func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, _, err := v.v.Reserve(ctx, v.s.servers.now(), name, want, need)
+	g, _, err := v.v.Reserve(ctx, &v.s.servers.Now().Among, name, want, need)
 	return granted(g), err
 }
 
@@ -261,24 +261,24 @@ func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, 
 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	w := v.s.servers.view.Load()
-	g, left, err := v.s.servers.next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
+	w := v.s.servers.Now()
+	g, left, err := v.s.servers.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
 	if left.Server != nil {
-		v.s.servers.noteDue(due{name, left})
+		v.s.servers.NoteDue(Due{name, left})
 	}
 	return granted(g), err
 }
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
-	did := v.v.Attempt(ctx, v.s.servers.now(), name, n)
+	did := v.v.Attempt(ctx, &v.s.servers.Now().Among, name, n)
 	return granted(did.Grant), did.Err
 }
 
 // GoAhead does what reservations have left to be done.
 func (v Server) GoAhead(ctx context.Context) {
-	for _, what := range v.s.servers.takeDue() {
-		v.s.servers.goAhead(ctx, what)
+	for _, what := range v.s.servers.TakeDue() {
+		v.s.servers.GoAhead(ctx, what)
 	}
 }
 
@@ -307,7 +307,7 @@ func (v Server) RecordedCeiling(ctx context.Context, name string, plan uint64) (
 
 // RecordCeiling has the other members record one.
 func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) error {
-	return v.v.RecordCeiling(ctx, v.s.servers.now(), v.Share(), name, ceiling)
+	return v.v.RecordCeiling(ctx, &v.s.servers.Now().Among, v.Share(), name, ceiling)
 }
 
 // PlanStore is what a change of members sees of it.
@@ -329,7 +329,7 @@ func (v Server) Hear(ctx context.Context) (store.Changes, error) {
 
 // Obey does what Hear has heard, and tells the server.
 func (v Server) Obey(ctx context.Context, heard store.Changes) error {
-	return v.s.followServer(ctx, v.s.servers.view.Load(), v.v, heard)
+	return v.s.followServer(ctx, v.s.servers.Now(), v.v, heard)
 }
 
 // KnownSince is where signs of life are given, and since when.
@@ -344,4 +344,4 @@ func (v Server) Lost(why stats.Unused) uint64 { return v.s.counters.Lost[why].Lo
 func (v Server) MaxConns() int { return v.Config.Link.MaxConns }
 
 // Lacks says what is known of a row that it lacks.
-func (v Server) Lacks(name string) error { return v.s.servers.next.Lacks(v.v, name) }
+func (v Server) Lacks(name string) error { return v.s.servers.Next.Lacks(v.v, name) }

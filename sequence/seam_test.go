@@ -43,17 +43,17 @@ func (in Inner) Look(ctx context.Context) error { return in.s.refresh(ctx) }
 func (in Inner) Beat() (sequences int, held uint64) { return in.s.holds() }
 
 // ID is the name of this process among the proxies.
-func (in Inner) ID() string { return in.s.servers.id }
+func (in Inner) ID() string { return in.s.servers.ID }
 
 // StateFile is where marks are kept.
 func (in Inner) StateFile() *statefile.File { return in.s.state.File }
 
 // Epoch changes with each restart of a sequence that is known of.
-func (in Inner) Epoch(name string) uint64 { return in.s.servers.marks.Epoch(name) }
+func (in Inner) Epoch(name string) uint64 { return in.s.servers.Marks.Epoch(name) }
 
 // Change changes the definition of a sequence on all members, and nothing here.
 func (in Inner) Change(ctx context.Context, name string, a Alteration) error {
-	_, err := in.s.servers.alter(ctx, name, a)
+	_, err := in.s.servers.Alter(ctx, name, a)
 	return err
 }
 
@@ -161,7 +161,7 @@ func (in Inner) PassedForGood(ctx context.Context, changed *store.Row) error {
 
 // OrderedForGood makes sure that ORDER is known of wherever a fail-over may lead.
 func (in Inner) OrderedForGood(ctx context.Context, changed *store.Row) error {
-	return in.s.servers.orderedForGood(ctx, changed)
+	return in.s.servers.OrderedForGood(ctx, changed)
 }
 
 // TakeBackOrder undoes an ORDER that could not be made sure of, and says what the sequence is.
@@ -173,13 +173,13 @@ func (in Inner) TakeBackOrder(ctx context.Context, changed *store.Row) string {
 
 // CreateOrdered makes an ORDER sequence on all members. ordered says whether it is one at once.
 func (in Inner) CreateOrdered(ctx context.Context, name string, start uint64) (ordered bool, err error) {
-	made, err := in.s.servers.create(ctx, CreateOptions{Name: name}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
+	made, err := in.s.servers.Create(ctx, CreateOptions{Name: name}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
 	return !made.unordered, err
 }
 
 // MoveTo has a row be at n on all members, as who changes a sequence does.
 func (in Inner) MoveTo(ctx context.Context, name string, n uint64) error {
-	return in.s.servers.under(ctx, func(w *view) error {
+	return in.s.servers.Under(ctx, func(w *view) error {
 		_, err := w.change(ctx, name, func(*agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
 		return err
 	})
@@ -187,7 +187,7 @@ func (in Inner) MoveTo(ctx context.Context, name string, n uint64) error {
 
 // ChangeWith has f be in the middle of a change of a definition.
 func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) error {
-	w, err := in.s.servers.ready(ctx)
+	w, err := in.s.servers.Ready(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 func (in Inner) Following() await.Lock { return in.s.follow.work }
 
 // Tickets is the server that has the ticket tables.
-func (in Inner) Tickets() *store.Store { return in.s.servers.tickets.Store }
+func (in Inner) Tickets() *store.Store { return in.s.servers.Tickets.Store }
 
 // Bounds of the program.
 const (

@@ -26,15 +26,15 @@ import (
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
 type reserver interface {
-	// reserve returns a segment of at most want and at least need numbers, which are the caller's
+	// Reserve returns a segment of at most want and at least need numbers, which are the caller's
 	// alone. If the outcome of the commit is unknown it returns an error and the range is never
 	// used. Besides what the context brings, errors are ErrUnknown, ErrExhausted (fewer than need
 	// are left), ErrUnfit, or temporary.
-	reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
-	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
+	Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
+	// GiveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
 	// reports whether it did. epoch is the one in which seg was in memory; if it is over, nothing
 	// is given back.
-	giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
+	GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
 }
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
@@ -102,7 +102,7 @@ func New(opts Options) (*Sequences, error) {
 	if s.state, err = floor.Open(opts.StateDir, store.NewTable(opts.Servers[0].Database, opts.Servers[0].Table).Sequence, opts.Logger); err != nil {
 		return nil, err
 	}
-	s.servers.marks.Load(s.state)
+	s.servers.Marks.Load(s.state)
 	s.owners = newOwnedColumns(s.state, s.log)
 	s.reserver, s.periodRows = s.servers, periodServers{s}
 	t := s.timing
@@ -301,7 +301,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 
 // whyNot is the cause of a wait that ended by itself.
 func (s *Sequences) whyNot() error {
-	if err := s.servers.now().LastFailure(); err != nil {
+	if err := s.servers.Now().LastFailure(); err != nil {
 		return err
 	}
 	return await.ErrPatience
@@ -324,7 +324,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
 		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
-		found, err = s.servers.find(ctx, name)
+		found, err = s.servers.Find(ctx, name)
 		s.takeNote()
 		if errors.Is(err, ErrUnknown) {
 			s.unknown.add(name, asked.Add(s.timing.unknown), generation)
@@ -511,7 +511,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	select {
 	case <-idle:
 		s.regainTicks(all)
-		err = errors.Join(s.giveBack(ctx, caches), s.servers.leave(ctx))
+		err = errors.Join(s.giveBack(ctx, caches), s.servers.Leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
 	}
@@ -523,7 +523,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, t := range tables {
 		t.cache.Empty(stats.UnusedFlush)
 	}
-	return errors.Join(err, s.servers.close(), s.state.Close())
+	return errors.Join(err, s.servers.Close(), s.state.Close())
 }
 
 // giveBack returns the unused upper ends, several at a time. It stops at the first failure: the
@@ -541,11 +541,11 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache.Cache) error {
 			// held by no reservation any more; the caches of one row follow each other
 			c.Reserving.MustAcquire()
 			defer c.Reserving.Release()
-			done, err := s.reserver.giveBack(ctx, c.Name, epoch, seg)
+			done, err := s.reserver.GiveBack(ctx, c.Name, epoch, seg)
 			if done || errors.Is(err, link.ErrOutcome) {
 				// where that is not known the row may stand there, which is no row gone back
-				s.servers.marks.Lower(c.Name, seg)
-				s.servers.marks.KeepLowered(c.Name)
+				s.servers.Marks.Lower(c.Name, seg)
+				s.servers.Marks.KeepLowered(c.Name)
 			}
 			if done {
 				c.Settle(stats.UnusedReturned, seg.Remaining())
@@ -562,4 +562,4 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache.Cache) error {
 }
 
 // serverName is how errors call the sequence server.
-func (s *Sequences) serverName() string { return s.servers.name() }
+func (s *Sequences) serverName() string { return s.servers.Name() }

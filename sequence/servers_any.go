@@ -1,10 +1,13 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
@@ -18,11 +21,11 @@ import (
 // they take turns with InterleaveStep, else 1. Before the servers were asked for the plan it is
 // what the configuration says. It does no I/O.
 func (s *Sequences) Stride() uint64 {
-	w := s.servers.view.Load()
+	w := s.servers.Now()
 	switch {
 	case len(w.Members) < 2:
 		return 1
-	case w.settled && w.Plan.Interleave == InterleaveStep, !w.settled && s.opts.Interleave == InterleaveStep:
+	case w.Settled && w.Plan.Interleave == InterleaveStep, !w.Settled && s.opts.Interleave == InterleaveStep:
 		return uint64(len(w.Members))
 	}
 	return 1
@@ -39,12 +42,12 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		return false, 0, ErrClosed
 	}
 	defer s.tasks.Done()
-	w := s.servers.view.Load()
-	if !w.settled || !w.Several() || w.Plan.Interleave == InterleaveStep {
+	w := s.servers.Now()
+	if !w.Settled || !w.Several() || w.Plan.Interleave == InterleaveStep {
 		r, stop := s.request(ctx)
 		defer stop()
 		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
-			now, failed := s.servers.hearPlan(r.ctx)
+			now, failed := s.servers.HearPlan(r.ctx)
 			if w = now; failed == nil || err == nil || r.ctx.Err() == nil {
 				// an attempt that was cut off says less than the one before
 				err = failed
@@ -70,10 +73,10 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	return true, 1, nil
 }
 
-// hearPlan returns the members in use, once all of them that answer have said that their plan is
+// HearPlan returns the members in use, once all of them that answer have said that their plan is
 // still in force: one may have been away when the next one began.
-func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
-	err = a.under(ctx, func(now *view) error {
+func (a *servers) HearPlan(ctx context.Context) (w *view, err error) {
+	err = a.Under(ctx, func(now *view) error {
 		w = now
 		live := now.Live()
 		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.Plan.Number) })
@@ -88,23 +91,23 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	return w, err
 }
 
-// nameFor is how errors call what gives the numbers of a sequence.
-func (a *servers) nameFor(name string) string {
-	if home := a.next.Home(a.now(), name); home != nil {
+// NameFor is how errors call what gives the numbers of a sequence.
+func (a *servers) NameFor(name string) string {
+	if home := a.Next.Home(&a.Now().Among, name); home != nil {
 		return home.Name()
 	}
-	return a.name()
+	return a.Name()
 }
 
 // FindAll implements [member.Agreement].
 func (a *servers) FindAll(ctx context.Context, among *member.Among, name string) (store.Row, error) {
-	return a.findAll(ctx, &view{settled: true, Among: *among}, name)
+	return a.findAll(ctx, &view{Settled: true, Among: *among}, name)
 }
 
 // StaysInForce implements [member.Agreement].
 func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
-	w := a.view.Load()
-	return w.Plan.Number == plan && a.reread(ctx, w) == nil && a.view.Load() == w
+	w := a.Now()
+	return w.Plan.Number == plan && a.Reread(ctx, w) == nil && a.Now() == w
 }
 
 // seen is what one member says of a name.
@@ -163,9 +166,78 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 		}
 		merged = &found
 	}
-	a.next.SettleAt(merged)
+	a.Next.SettleAt(merged)
 	return *merged, nil
 }
 
 // majority is how many members a new sequence needs.
 func majority(members int) int { return members/2 + 1 }
+
+// Clock is the time of the sequence server. Of several members it is the middle one of those that
+// answer, as one of three may be wrong.
+func (a *servers) Clock(ctx context.Context) (at time.Time, err error) {
+	err = a.Under(ctx, func(w *view) error {
+		var mu sync.Mutex
+		var said []time.Time // as it was when they were asked
+		asked := time.Now()
+		failed := member.Each(ctx, w.Live(), func(ctx context.Context, _ int, v *server) error {
+			now, err := v.Clock(ctx)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, now.Add(-time.Since(asked)/2))
+			}
+			return err
+		})
+		if len(said) == 0 {
+			return errors.Join(failed...)
+		}
+		slices.SortFunc(said, time.Time.Compare)
+		at = said[len(said)/2].Add(time.Since(asked))
+		return nil
+	})
+	return at, err
+}
+
+// Recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
+// there to record a higher one. To try would take long.
+func (a *servers) Recordable(ctx context.Context, name string, from uint64) (bool, error) {
+	w := a.Now()
+	if !w.Several() || len(w.Live()) > 1 {
+		return true, nil
+	}
+	v := a.Next.Home(&w.Among, name)
+	ceiling, err := v.RecordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
+	return ceiling > from, err
+}
+
+// HomeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as
+// is known.
+func (a *servers) HomeUp(name string) bool {
+	w := a.Now()
+	home := cmp.Or(a.Next.Home(&w.Among, name), w.Members[0])
+	return home.Unusable() == nil && !home.Ceilings.Unseen()
+}
+
+// OrderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written,
+// stays one after a fail-over. Where such numbers are given without replicas it is enough that no
+// fail-over has lost that yet. A node may lag for as long as ctx has time.
+func (a *servers) OrderedForGood(ctx context.Context, r *store.Row) error {
+	return errors.Join(member.Patiently(ctx, a.Now().Members, func(ctx context.Context, _ int, v *server) error {
+		if !v.Ceilings.InForce() {
+			return nil
+		}
+		if !a.tuning.Load().OrderWithoutReplica {
+			// All of them: a takeover brings over how far others have come, and not what they are.
+			if err := v.Ceilings.ShownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
+				return err
+			}
+		}
+		// Another node may have taken over since it was written, and have been asked instead.
+		stored, err := v.Look(ctx, r.Name)
+		if err == nil && (!stored.Def.Order || stored.Version < r.Version) {
+			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.Name, v.At())
+		}
+		return err
+	})...)
+}

@@ -160,7 +160,7 @@ func (m *ticketImport) noRoom() error {
 
 // limitOfNew is the highest number of a new sequence. It refuses what several servers cannot have.
 func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uint64, err error) {
-	err = s.servers.under(ctx, func(w *view) error {
+	err = s.servers.Under(ctx, func(w *view) error {
 		limit = math.MaxUint64
 		for _, v := range w.Members {
 			if seen := v.Seen.Load(); seen != nil {

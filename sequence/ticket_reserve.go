@@ -26,7 +26,7 @@ type ticketReserver struct{ *TicketTable }
 // every engine goes on. So the counter is never read, which a server may do from stale statistics,
 // nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t ticketReserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
-	v := t.s.servers.tickets
+	v := t.s.servers.Tickets
 	if err := t.s.state.Ready(); err != nil {
 		t.s.counters.Errors.Add(1)
 		return store.Grant{}, err
@@ -64,7 +64,7 @@ func (t ticketReserver) Reserve(ctx context.Context, _ string, want, _ uint64) (
 // reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are
 // nobody's then.
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Grant, lost uint64, err error) {
-	conn, err := t.s.servers.tickets.Conn(ctx)
+	conn, err := t.s.servers.Tickets.Conn(ctx)
 	if err != nil {
 		return store.Grant{}, 0, err
 	}
@@ -84,7 +84,7 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Gra
 	t.mu.Unlock()
 	r, err := l.Reserve(ctx, want, mark)
 	if r.WentBack {
-		t.s.counters.WentBack(t.cache.Name, &t.s.servers.tickets.Trials)
+		t.s.counters.WentBack(t.cache.Name, &t.s.servers.Tickets.Trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
 			zap.Uint64("gave", r.Gave), zap.Uint64("given_before", mark))
 	}
@@ -94,13 +94,13 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Gra
 	t.mu.Lock()
 	t.mark = r.Segment.Last()
 	t.mu.Unlock()
-	t.s.servers.tickets.LogReserved(t.cache.Name, r.Segment, mark)
+	t.s.servers.Tickets.LogReserved(t.cache.Name, r.Segment, mark)
 	return store.Grant{Segment: r.Segment, Max: r.Max, Rule: segment.Rule{Step: l.Step}}, 0, nil
 }
 
 // inspect looks at the table. What keeps it from being served is an *UnfitError.
 func (t *TicketTable) inspect(ctx context.Context) (*ticket.Layout, error) {
-	conn, err := t.s.servers.tickets.Conn(ctx)
+	conn, err := t.s.servers.Tickets.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 			return t
 		}
 	}
-	v := s.servers.tickets
+	v := s.servers.Tickets
 	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.Config.Link.IOTimeout)}
 	t.mark = s.state.TicketMark(t.table.Quoted)
 	t.cache = cache.New(&s.common, ticketReserver{t}, store.Row{Name: t.table.FullName()})
@@ -270,7 +270,7 @@ func (t *TicketTable) onServer(ctx context.Context, f func(r request, conn *sql.
 	defer t.s.tasks.Done()
 	r, stop := t.s.request(ctx)
 	defer stop()
-	conn, err := t.s.servers.tickets.Conn(r.ctx)
+	conn, err := t.s.servers.Tickets.Conn(r.ctx)
 	if err != nil {
 		return r.failed(t.cache.Name, err)
 	}

@@ -55,7 +55,7 @@ func (s *Sequences) setValue(ctx context.Context, q *sequence, n uint64, used bo
 		return store.Row{}, false, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, ok, err = s.servers.setValue(ctx, q.name, n, used, q.numbers.Next()); ok && err == nil {
+	if changed, ok, err = s.servers.SetValue(ctx, q.name, n, used, q.numbers.Next()); ok && err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, ok, err
@@ -100,7 +100,7 @@ func (s *Sequences) raise(ctx context.Context, q *sequence, floor uint64) (chang
 		return store.Row{}, false, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, raised, err = s.servers.raiseAbove(ctx, q.name, floor); err == nil {
+	if changed, raised, err = s.servers.RaiseAbove(ctx, q.name, floor); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, raised, err
@@ -165,20 +165,20 @@ func (s *Sequences) flush(ctx context.Context, c *cache.Cache) error {
 	if seg.Remaining() == 0 {
 		return nil
 	}
-	mark := s.servers.marks.Lower(c.Name, seg)
-	done, err := s.reserver.giveBack(ctx, c.Name, epoch, seg)
+	mark := s.servers.Marks.Lower(c.Name, seg)
+	done, err := s.reserver.GiveBack(ctx, c.Name, epoch, seg)
 	if done {
 		c.Settle(stats.UnusedReturned, seg.Remaining())
-		s.servers.marks.KeepLowered(c.Name)
+		s.servers.Marks.KeepLowered(c.Name)
 		c.WentBack(seg.Next() - 1)
 		return nil
 	}
 	if errors.Is(err, link.ErrOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
-		s.servers.marks.KeepLowered(c.Name)
+		s.servers.Marks.KeepLowered(c.Name)
 		c.WentBack(seg.Next() - 1)
 	} else {
-		s.servers.marks.UndoLower(c.Name, mark)
+		s.servers.Marks.UndoLower(c.Name, mark)
 	}
 	c.Settle(stats.UnusedFlush, seg.Remaining())
 	if err != nil {
