@@ -129,11 +129,8 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 		return err
 	}
 	if v == s.servers.Tickets {
-		s.mu.Lock()
-		tables := slices.Clone(s.ticketTables)
-		s.mu.Unlock()
-		for _, t := range tables {
-			if _, err := t.inspectOn(ctx, conn); err != nil {
+		for _, t := range s.tickets.All() {
+			if err := t.Examine(ctx, conn); err != nil {
 				found.Findings = append(found.Findings, err)
 			}
 		}

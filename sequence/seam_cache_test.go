@@ -134,10 +134,10 @@ func (in Inner) FindForLater(ctx context.Context, name string) (meet func() erro
 var ErrOutdated = errOutdated
 
 // FlushTickets gives up what is in memory of a ticket table.
-func FlushTickets(t *TicketTable) { t.flush() }
+func FlushTickets(t *TicketTable) { t.Flush() }
 
 // CachedTickets is what is in memory of a ticket table.
-func CachedTickets(t *TicketTable) Cache { return Cache{c: t.cache} }
+func CachedTickets(t *TicketTable) Cache { return Cache{c: t.Cache()} }
 
 // ListHere is what is in memory, as SHOW SEQUENCES has it while no server answers.
 func (in Inner) ListHere() []Info { return in.s.listHere() }

@@ -22,6 +22,7 @@ import (
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
+	"seqproxy/sequence/ticket"
 )
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -49,6 +50,7 @@ type Sequences struct {
 	// the same, seen by sequences whose counter begins again
 	periodRows periodRows
 	state      *floor.State
+	tickets    *ticket.Tables
 
 	names     *names
 	unknown   unknownNames
@@ -70,7 +72,6 @@ type Sequences struct {
 	// guarded by mu; of caches that have ended while they were reserving; see removeLocked
 	ending map[string]await.Lock
 
-	ticketTables []*TicketTable // guarded by mu
 	// held while this process changes the set of sequence servers
 	planning sync.Mutex
 	planHook func(step, address string) error // see planServers.Did
@@ -109,6 +110,10 @@ func New(opts Options) (*Sequences, error) {
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
+	s.tickets = ticket.NewTables(ticket.Options{
+		Server: s.servers.Tickets, Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
+		Timing: ticket.Timing{Again: t.ticketAgain, WarnAgain: t.warnAgain, Conflict: t.Conflict},
+	})
 	return s, nil
 }
 
@@ -489,7 +494,6 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, q := range all {
 		caches = append(caches, q.cachesLocked()...)
 	}
-	tables := slices.Clone(s.ticketTables)
 	s.mu.Unlock()
 	close(s.stopping)
 	for _, q := range all {
@@ -498,9 +502,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, c := range caches {
 		c.Shut(ErrClosed)
 	}
-	for _, t := range tables {
-		t.cache.Shut(ErrClosed)
-	}
+	s.tickets.Shut(ErrClosed)
 
 	idle := make(chan struct{})
 	go func() {
@@ -520,8 +522,8 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, c := range caches {
 		c.Empty(stats.UnusedFlush)
 	}
-	for _, t := range tables {
-		t.cache.Empty(stats.UnusedFlush)
+	for _, t := range s.tickets.All() {
+		t.Cache().Empty(stats.UnusedFlush)
 	}
 	return errors.Join(err, s.servers.Close(), s.state.Close())
 }

@@ -86,8 +86,8 @@ func (s *Sequences) Stats() Stats {
 			sum.Add(&t)
 		}
 	}
-	for _, table := range s.ticketTables {
-		t := table.cache.Tally()
+	for _, table := range s.tickets.All() {
+		t := table.Cache().Tally()
 		sum.Add(&t)
 	}
 	lost := s.counters.Lost.Read()

@@ -127,9 +127,10 @@ func (s *Sequences) BySequence() []SequenceStats {
 			}
 		}
 	}
-	for _, t := range s.ticketTables {
-		if st := count(t.cache.Score, t.cache.Tally()); st.Name != stats.Others {
-			st.report(t.cache.State(now))
+	for _, t := range s.tickets.All() {
+		cached := t.Cache()
+		if st := count(cached.Score, cached.Tally()); st.Name != stats.Others {
+			st.report(cached.State(now))
 		}
 	}
 	all := make([]SequenceStats, 0, len(by))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -107,7 +106,7 @@ func (s *Sequences) raise(ctx context.Context, q *sequence, floor uint64) (chang
 }
 
 // Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see
-// ticketTableNamed) or, if name is nil, of all. Those of sequences that nobody has reserved after
+// [ticket.Tables.Named]) or, if name is nil, of all. Those of sequences that nobody has reserved after
 // are given back; the others are a gap. Errors are those of Drop.
 func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	if !s.begin() {
@@ -119,8 +118,8 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	only := ""
 	if name != nil {
 		q, err := s.find(r.ctx, name, s.patience(r.ctx))
-		if table := s.ticketTableNamed(string(name)); table != nil && errors.Is(err, ErrUnknown) {
-			table.flush()
+		if table := s.tickets.Named(string(name)); table != nil && errors.Is(err, ErrUnknown) {
+			table.Flush()
 			return nil
 		}
 		if err != nil {
@@ -129,7 +128,6 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 		only = q.name
 	}
 	s.mu.Lock()
-	tables := slices.Clone(s.ticketTables)
 	var caches []*cache.Cache
 	for known, q := range s.sequences {
 		if only == "" || known == only || define.IsPeriod(known) && define.BaseRow(known) == only {
@@ -138,8 +136,8 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	}
 	s.mu.Unlock()
 	if only == "" {
-		for _, table := range tables {
-			table.flush()
+		for _, table := range s.tickets.All() {
+			table.Flush()
 		}
 	}
 	group, within := errgroup.WithContext(r.ctx)

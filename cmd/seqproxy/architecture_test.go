@@ -40,7 +40,7 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 var rooms = []string{
 	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
 	"sequence/change", "sequence/link", "sequence/store", "sequence/group", "sequence/member",
-	"sequence/cache", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
+	"sequence/cache", "sequence/ticket", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
 	"proxy/kill", "proxy/session", "proxy", "admin",
 }
 

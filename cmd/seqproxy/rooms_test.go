@@ -52,6 +52,7 @@ var floors = []floor{
 	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
 	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence.servers", "sequence.ownedColumns", "sequence/member", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
 	{"sequence.sequence", []string{"sequence/cache", "sequence/stats"}},
+	{"sequence/ticket.Tables", []string{"sequence/ticket.Counter", "sequence/cache", "sequence/member"}},
 	{"sequence/cache.Cache", []string{"sequence/cache.stock", "sequence/cache.line", "sequence/cache.alarm", "sequence/cache.sizes", "sequence/cache.counter", "sequence/cache.exhaustion", "sequence/cache.batches", "sequence/cache.gathering"}},
 	{"sequence.servers", []string{"sequence/member", "sequence/group", "sequence/store", "sequence/link"}},
 	{"sequence/member.Several", []string{"sequence/member.Server", "sequence/group", "sequence/store", "sequence/link"}},

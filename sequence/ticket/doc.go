@@ -1,5 +1,6 @@
-// Package ticket reads, locks and counts in a table whose AUTO_INCREMENT column is a counter.
+// Package ticket gives the numbers of tables whose AUTO_INCREMENT column is a counter.
 //
-// Start at [Table]: [Table.ReadLayout] says whether it can be served, [Table.Lock] locks it, and
-// [Locked.Reserve] takes numbers. The package remembers nothing between two calls.
+// Start at [Counter], one of [Tables]: [Counter.Replace] and [Counter.Insert] give a number from
+// memory. A [Table] has the SQL, which remembers nothing between two calls: [Table.ReadLayout] says
+// whether it can be served, [Table.Lock] locks it, and [Locked.Reserve] takes numbers.
 package ticket

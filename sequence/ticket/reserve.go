@@ -1,4 +1,4 @@
-package sequence
+package ticket
 
 import (
 	"context"
@@ -10,61 +10,61 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
-	"seqproxy/sequence/ticket"
 )
 
-// ticketReserver reserves numbers of a ticket table.
-type ticketReserver struct{ *TicketTable }
+// reserver reserves numbers of a ticket table.
+type reserver struct{ *Counter }
 
-// Reserve implements [Reserver]. Under LOCK TABLES ... WRITE it takes one number
+// Reserve implements [cache.Reserver]. Under LOCK TABLES ... WRITE it takes one number
 // as every application does, and then writes a row with the last number of the segment, above which
 // every engine goes on. So the counter is never read, which a server may do from stale statistics,
 // nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
-func (t ticketReserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
-	v := t.s.servers.Tickets
-	if err := t.s.state.Ready(); err != nil {
-		t.s.counters.Errors.Add(1)
+func (t reserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
+	v := t.all.Server
+	if err := t.all.State.Ready(); err != nil {
+		t.all.Common.Counters.Errors.Add(1)
 		return store.Grant{}, err
 	}
 	name, begin := t.cache.Name, time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
 	took, result := time.Since(begin), member.ResultOf(v.OutcomeOf(err), err)
 	if err == nil {
-		if err = t.s.state.KeepTicket(t.table.Quoted, g.Segment.Last()); err != nil {
+		if err = t.all.State.KeepTicket(t.table.Quoted, g.Segment.Last()); err != nil {
 			result = stats.ReservedError
 		}
 	}
 	switch {
 	case err == nil:
-		t.s.counters.Tried(name, &v.Trials, stats.ReservedOK, took)
+		t.all.Common.Counters.Tried(name, &v.Trials, stats.ReservedOK, took)
 		return g, nil
 	case g.Segment.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
-		t.s.counters.Lose(name, stats.UnusedRefused, g.Segment.Remaining())
+		t.all.Common.Counters.Lose(name, stats.UnusedRefused, g.Segment.Remaining())
 	case lost > 0:
-		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
+		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, link.ErrUnfit) {
 			result = stats.ReservedUnknown
 		}
-		t.s.counters.Lose(name, stats.UnusedUnknownCommit, lost)
+		t.all.Common.Counters.Lose(name, stats.UnusedUnknownCommit, lost)
 	}
 	if link.IsConflict(err) {
-		t.s.counters.Retries.Add(1)
+		t.all.Common.Counters.Retries.Add(1)
 	}
-	t.s.counters.Tried(name, &v.Trials, result, took)
-	if !errors.Is(err, ErrExhausted) {
-		t.s.counters.Errors.Add(1)
+	t.all.Common.Counters.Tried(name, &v.Trials, result, took)
+	if !errors.Is(err, define.ErrExhausted) {
+		t.all.Common.Counters.Errors.Add(1)
 	}
 	return store.Grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
 }
 
 // reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are
 // nobody's then.
-func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Grant, lost uint64, err error) {
-	conn, err := t.s.servers.Tickets.Conn(ctx)
+func (t *Counter) reserveOnce(ctx context.Context, want uint64) (g store.Grant, lost uint64, err error) {
+	conn, err := t.all.Server.Conn(ctx)
 	if err != nil {
 		return store.Grant{}, 0, err
 	}
@@ -84,8 +84,8 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Gra
 	t.mu.Unlock()
 	r, err := l.Reserve(ctx, want, mark)
 	if r.WentBack {
-		t.s.counters.WentBack(t.cache.Name, &t.s.servers.Tickets.Trials)
-		t.s.log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
+		t.all.Common.Counters.WentBack(t.cache.Name, &t.all.Server.Trials)
+		t.all.Common.Log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
 			zap.Uint64("gave", r.Gave), zap.Uint64("given_before", mark))
 	}
 	if err != nil {
@@ -94,13 +94,13 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Gra
 	t.mu.Lock()
 	t.mark = r.Segment.Last()
 	t.mu.Unlock()
-	t.s.servers.Tickets.LogReserved(t.cache.Name, r.Segment, mark)
+	t.all.Server.LogReserved(t.cache.Name, r.Segment, mark)
 	return store.Grant{Segment: r.Segment, Max: r.Max, Rule: segment.Rule{Step: l.Step}}, 0, nil
 }
 
-// inspect looks at the table. What keeps it from being served is an *UnfitError.
-func (t *TicketTable) inspect(ctx context.Context) (*ticket.Layout, error) {
-	conn, err := t.s.servers.Tickets.Conn(ctx)
+// inspect looks at the table. What keeps it from being served is an *link.UnfitError.
+func (t *Counter) inspect(ctx context.Context) (*Layout, error) {
+	conn, err := t.all.Server.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +108,19 @@ func (t *TicketTable) inspect(ctx context.Context) (*ticket.Layout, error) {
 	return t.inspectOn(ctx, conn)
 }
 
-func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticket.Layout, error) {
+// Examine says over a connection why the table is not served; nil if it is.
+func (t *Counter) Examine(ctx context.Context, conn *sql.Conn) error {
+	_, err := t.inspectOn(ctx, conn)
+	return err
+}
+
+func (t *Counter) inspectOn(ctx context.Context, conn *sql.Conn) (*Layout, error) {
 	l, err := t.table.ReadLayout(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	if !l.Transactional() && t.layout.Load() == nil {
-		t.s.log.Warn("ticket table not durable", zap.String("table", t.table.Quoted), zap.String("engine", l.Engine),
+		t.all.Common.Log.Warn("ticket table not durable", zap.String("table", t.table.Quoted), zap.String("engine", l.Engine),
 			zap.String("remedy", "ALTER TABLE "+t.table.Quoted+" ENGINE=InnoDB"))
 	}
 	t.layout.Store(l)
