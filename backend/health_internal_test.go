@@ -72,7 +72,7 @@ func TestUsableAsksRarely(t *testing.T) {
 				defer node.mu.Unlock()
 				node.met.at = time.Now().Add(-ago)
 			}
-			const moment = -time.Hour // a test may be slow
+			const moment = -time.Hour // long before, because a test may be slow
 			met(moment)
 			usable(false, 0)
 			met(time.Hour)

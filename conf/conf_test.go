@@ -472,8 +472,8 @@ func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {
 }
 
 func TestTheExampleShowsTheDefaults(t *testing.T) {
-	// What is commented out before the first list of tables, and in [admin], [log] and
-	// [sequence], is a default; in the lists it is another possibility.
+	// Commented-out lines before the first list of tables, and in [admin], [log] and [sequence],
+	// are defaults; in the lists they are other possibilities.
 	var text strings.Builder
 	section := ""
 	for line := range strings.Lines(Example) {
@@ -512,7 +512,7 @@ address = "unix:/run/s.sock"
 	if len(c.Users) != 0 || !c.IsAdmin("root") || len(c.Warnings()) != 0 {
 		t.Errorf("got %+v, %q, want no user, an admin and no warning", c, c.Warnings())
 	}
-	// A user without a password would be whom the server takes the proxy for.
+	// The server may take a user without a password for the proxy.
 	c = parse(t, rest+"[[user]]\nname = 'root'")
 	if got := strings.Join(c.Warnings(), "\n"); !strings.Contains(got, `user["root"]: has no password`) || !strings.Contains(got, "Unix socket") {
 		t.Errorf("a user without a password: got warnings %q", got)

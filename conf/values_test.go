@@ -225,7 +225,7 @@ func TestNetworksAreComparedByTheirOwnFamily(t *testing.T) {
 	}
 }
 
-// A mistyped name must not start a counter of its own, unless somebody asked for that.
+// A mistyped name must not start a counter of its own, unless the configuration asks for that.
 func TestUnknownSequencesAreNotCreatedUnlessAsked(t *testing.T) {
 	for what, c := range map[string]*Config{"the default": Default(), "the least file": parse(t, minimal), "the sample": parse(t, Example)} {
 		if c.UnknownSequence != UnknownSequenceError {

@@ -78,7 +78,7 @@ func TestAPasswordInClearOrUnderTheKeyIsJudgedByThePluginThatTheClientNames(t *t
 				client := dial(t)
 				salt := client.greeting.Salt
 				give := func(of answer) []byte {
-					if u.password == "" { // as clients say it, whatever they would do else
+					if u.password == "" { // clients send this for an empty password, whatever the plugin
 						return []byte{0}
 					}
 					return of(t, salt, u.password)
@@ -144,7 +144,7 @@ func TestAPasswordInClearIsNeverAskedForInPlain(t *testing.T) {
 		if plugin == "mysql_clear_password" {
 			c.wantSwitch("caching_sha2_password")
 			c.send([]byte(appPassword + "\x00"))
-			c.receive() // asks for the password under the key
+			c.receive() // asks for the password, encrypted under the key
 			c.send([]byte(appPassword + "\x00"))
 		}
 		c.wantERR(1045, "using password: YES")

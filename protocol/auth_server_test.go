@@ -144,7 +144,7 @@ func TestTheAnswersPluginAndLengthDecideWhetherTheClientIsAskedAgain(t *testing.
 		what, plugin string
 		answer       func(Salt) []byte
 		user         string
-		switchTo     string // "": judged at once
+		switchTo     string // "": accepted or refused without a switch
 	}{
 		{"native", nativeName, func(s Salt) []byte { return native(s, appPassword) }, "app", ""},
 		{"native, prepared for another plugin", nativeName, func(Salt) []byte { return nil }, "app", nativeName},

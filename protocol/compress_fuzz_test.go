@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer c.Drop()
-		c.ahead = bytes.Clone(stream) // as if it had come; behind it the connection ends
+		c.ahead = bytes.Clone(stream) // as data that came before; the connection ends after it
 		if err := c.StartCompression(packings[how]); err != nil {
 			t.Fatal(err)
 		}

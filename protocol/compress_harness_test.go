@@ -75,7 +75,7 @@ func (p *framePair) start() {
 	}
 }
 
-// rawFramePair is one that does not compress yet.
+// rawFramePair is a framePair before its compression starts.
 func rawFramePair(t testing.TB, how mysqltest.Packing) *framePair {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -146,7 +146,7 @@ func TestACompressedConnectionHoldsNoBufferWhileIdle(t *testing.T) {
 		command := packetOf("SELECT '" + strings.Repeat("x", 1000) + "'")
 		frame := p.frame(0, command)
 		for _, cut := range []int{0, 3, 10} {
-			// the last waits are in the middle of the header and of the payload
+			// The last waits are in the middle of the header and of the payload.
 			p.say(frame[:cut])
 			frame = frame[cut:]
 			if err := p.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
@@ -218,7 +218,7 @@ func TestABrokenFrameEndsTheStreamAndNothingOfItIsExecuted(t *testing.T) {
 			{"cut in a payload that is not packed", mysqltest.AppendRawFrame(nil, 0, 0, command)[:12], io.ErrUnexpectedEOF},
 			{"nothing", nil, io.EOF},
 		} {
-			for _, before := range []int{0, 2} { // commands that came well
+			for _, before := range []int{0, 2} { // valid commands before the bomb
 				p := newFramePair(t, how, false)
 				var stream []byte
 				for range before {

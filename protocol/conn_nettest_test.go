@@ -17,7 +17,7 @@ import (
 // stream makes a net.Conn of a Conn: any number of goroutines may read and write.
 type stream struct {
 	*Conn
-	packets bool // what is written are packets, as a compressed stream needs
+	packets bool // written data are packets, as a compressed stream requires
 	reading packetCursor
 	r, w    sync.Mutex
 }

@@ -99,7 +99,7 @@ func everyLink(t *testing.T, stall time.Duration, readAhead int, small bool, tes
 
 func randomBytes(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b) // never fails
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b) // this never fails
 	return b
 }
 
@@ -488,7 +488,7 @@ func TestAPeerThatWritesBeforeItReadsDoesNotLockUp(t *testing.T) {
 			_, err := io.ReadFull(l.peer, b)
 			peer <- read{b, err}
 		}()
-		// Something is buffered already: what is read ahead comes behind it.
+		// The buffer has data already: reading ahead appends to it.
 		if err := l.Fill(); err != nil {
 			t.Fatal(err)
 		}
@@ -541,12 +541,12 @@ func TestReadAheadIsBounded(t *testing.T) {
 }
 
 // TLS has to send an alert for a broken record, after the write that is blocked. That write must
-// not wait for the alert in turn.
+// not wait for the alert.
 func TestABrokenTLSRecordDuringABlockedWriteDoesNotLockUp(t *testing.T) {
 	l := newLink(t, "tcp", 300*time.Millisecond, 1<<20, true).overTLS(t)
 	go func() {
 		time.Sleep(3 * readAheadDelay)
-		// the other side sees whether it came
+		// The other side sees whether the bytes came.
 		_, _ = l.raw.Write([]byte("\x17\x03\x03\x00\x20this is no record of this stream"))
 	}()
 	var err error
@@ -586,7 +586,7 @@ func TestCloseEndsReadsAndWritesOfOthers(t *testing.T) {
 	})
 }
 
-// A peer that does not read must not hold up the one who closes.
+// A peer that does not read must not delay Close.
 func TestCloseDoesNotWait(t *testing.T) {
 	everyLink(t, time.Minute, 0, true, func(t *testing.T, l *link) {
 		l.sock.stall = 10 * time.Millisecond
@@ -595,7 +595,7 @@ func TestCloseDoesNotWait(t *testing.T) {
 				break
 			}
 		}
-		for n := 1; n > 0; { // whatever room is left: an alert takes little
+		for n := 1; n > 0; { // fills all buffers, because an alert is short
 			if err := l.sock.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 				t.Fatal(err)
 			}
@@ -609,7 +609,7 @@ func TestCloseDoesNotWait(t *testing.T) {
 	})
 }
 
-// prefixWriter sends something before its first bytes, in one write with them.
+// prefixWriter sends a prefix before its first bytes, in one write with them.
 type prefixWriter struct {
 	net.Conn
 	prefix []byte

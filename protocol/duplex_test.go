@@ -62,7 +62,7 @@ func TestFullDuplexReadsOnWhileAWriteWaits(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Errorf("write: %v", err)
 	}
-	time.Sleep(readAheadDelay) // a read that the write's end would end has ended now
+	time.Sleep(readAheadDelay) // a read that the write would have ended has ended by now
 	if _, err := peer.Write([]byte("y")); err != nil {
 		t.Fatal(err)
 	}

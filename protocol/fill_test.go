@@ -191,7 +191,7 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 				results := [][]int{c.columns}
 				want := [][]uint64{c.append(&a, rng)}
 				if end == "more" {
-					// an OK, a result that is not filled, an empty one that would be, and one more
+					// An OK, a result that is not filled, an empty one that would be, and one more.
 					a.both([]byte{headerOK, 0, 0, 2 | byte(MoreResults), 0, 0, 0})
 					c.columns = nil
 					c.append(&a, rng)
@@ -341,8 +341,8 @@ func TestAnAnswerWithoutItsPlaceholdersIsMalformed(t *testing.T) {
 	}
 }
 
-// A server's bytes are not trusted. Whatever they are, the Filler neither reads nor writes outside
-// them, and its output is never longer.
+// A server's bytes are not trusted. For any bytes, the Filler reads and writes only inside them,
+// and its output is never longer.
 func FuzzFiller(f *testing.F) {
 	long := uint8(mysql.MYSQL_TYPE_LONGLONG)
 	for _, bin := range []bool{false, true} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// loggedIn is a raw client behind its login as app.
+// loggedIn is a raw client that has logged in as app.
 func (s *loginServer) loggedIn(t *testing.T, capabilities Capability) *rawClient {
 	t.Helper()
 	c := s.raw(t)

@@ -39,7 +39,7 @@ func TestGoDriverLogsIn(t *testing.T) {
 		})
 		for _, c := range []struct {
 			user, password string
-			using          string // what the refusal says; "": let in
+			using          string // of the error; "": the login succeeds
 		}{
 			{"app", "s3cret pässword", ""},
 			{"open", "", ""},
@@ -124,7 +124,7 @@ func TestMariaDBClientLogsIn(t *testing.T) {
 		name, network string
 		withTLS       bool
 		asks          string // the client's --default-auth
-		plugin        string // by which it is judged; "": any
+		plugin        string // the plugin of the last answer; "": any
 	}{
 		{"plain", "tcp", false, "", ""},
 		{"native by default", "tcp", false, nativeName, nativeName},

@@ -44,7 +44,8 @@ func TestAnEmptyAnswerIsOneToTheGreetingsPluginOnly(t *testing.T) {
 					case "something":
 						asked = greeted
 					case "mysql_clear_password":
-						// in plain, and MySQL 9's clients have no other that is their own
+						// mysql_clear_password is not asked for without TLS, and MySQL 9's clients
+						// have no other plugin of their own.
 						asked = sha2Name
 					}
 					salt = c.wantSwitch(asked)

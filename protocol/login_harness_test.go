@@ -37,7 +37,7 @@ type loginServer struct {
 type loginResult struct {
 	hello *ClientHello
 	err   error
-	// usedOld says that it was the account's old password.
+	// usedOld: the password was the account's old one.
 	usedOld bool
 	steps   []string // "in 32", "out 2": the packets of the login and their lengths
 }
@@ -140,7 +140,7 @@ func (s *loginServer) serve(nc net.Conn) {
 	}
 }
 
-// judged verifies what was received.
+// judged verifies an attempt.
 func judged(lookup func(user string) (Account, bool)) func(*Attempt, error) (*ClientHello, error) {
 	return func(a *Attempt, err error) (*ClientHello, error) {
 		if err != nil {

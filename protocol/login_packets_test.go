@@ -344,7 +344,7 @@ func FuzzChangeUser(f *testing.F) {
 		}
 		c := Capability(capabilities) | SecureConnection
 		if len(r.AuthResponse) > 255 {
-			return // only the form that NUL ends can say it
+			return // only the form that ends with NUL can express this
 		}
 		if r.Attrs == nil {
 			r.Attrs = Attrs{}
@@ -357,7 +357,7 @@ func FuzzChangeUser(f *testing.F) {
 	})
 }
 
-// Whoever can connect may leave a packet of the login unfinished.
+// Any client may leave a packet of the login unfinished.
 func TestAnUnfinishedLoginHoldsLittleMemory(t *testing.T) {
 	p := rawFramePair(t, mysqltest.Zlib)
 	unfinished, _ := AppendPacket(nil, make([]byte, loginLimit), 1)

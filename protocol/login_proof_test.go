@@ -37,7 +37,7 @@ func TestAServersProofIsTakenOutOfItsOK(t *testing.T) {
 	proof := "\x01" + strings.Repeat("A", 64)
 	plain := AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:]
 	with := AppendOK(nil, 0, OK{Status: Autocommit, Info: proof})[HeaderSize:]
-	// no text, then the session's state
+	// An empty text, then the session's state.
 	tracked := append(append(bytes.Clone(plain), 0), "\x05track"...)
 	trackedWith := append(append(append(bytes.Clone(plain), 65), proof...), "\x05track"...)
 	for _, c := range []struct{ ok, want []byte }{
@@ -59,7 +59,7 @@ func TestAServersProofIsTakenOutOfItsOK(t *testing.T) {
 	if got := WithText(plain, proof); !bytes.Equal(got, with) {
 		t.Errorf("put in: got %x, want %x", got, with)
 	}
-	for n := range trackedWith { // no panic on what is cut off
+	for n := range trackedWith { // no panic for any prefix
 		_ = WithText(trackedWith[:n], "x")
 		_ = withoutProof(trackedWith[:n])
 	}

@@ -36,7 +36,7 @@ func FuzzRelayedLogin(f *testing.F) {
 		challenged := false
 		for _, b := range client.out {
 			if len(b) == 0 || b[0] != headerAuthSwitch && (b[0] != headerNextFactor || challenged) {
-				continue // what a plugin says may begin like anything else
+				continue // a plugin's data may begin with any byte
 			}
 			name, _, _ := bytes.Cut(b[1:], []byte{0})
 			if !passwords[string(name)] {

@@ -23,7 +23,7 @@ type relayed struct {
 	done     chan struct{} // closed when the login has ended
 	hello    *ServerHello
 	err      error
-	password string // that was kept
+	password string // the password that the proxy keeps
 }
 
 // legs describe how the two sides of a relayed login are protected.
@@ -32,7 +32,7 @@ type legs struct {
 	keep                 bool
 	serverKey            bool       // the proxy knows the server's RSA key
 	capabilities         Capability // in addition to loginCapabilities, on both sides
-	without              Capability // of the client's own
+	without              Capability // flags that the client does not have
 	noAnswer             bool       // the client sends none with its response
 }
 
@@ -160,7 +160,7 @@ func (r *relayed) wantServer(want string) {
 	}
 }
 
-// wantWrong checks that the server gets an answer of that length that the client did not make.
+// wantWrong checks that the server gets an answer of this length that the client did not send.
 func (r *relayed) wantWrong(length int) {
 	r.t.Helper()
 	if got := r.server.receive(); len(got) != length || len(bytes.Trim(got, string(got[:1]))) == 0 {
@@ -215,7 +215,7 @@ func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
 			r.wantClient([]byte("\x50 some data of the plugin's"), []byte(another))
 			r.wantServer(another)
 			if plugin == "caching_sha2_password" {
-				r.server.send([]byte{headerMoreData, sha2FastOK}) // and no answer to it
+				r.server.send([]byte{headerMoreData, sha2FastOK}) // without an answer
 			}
 			r.server.send(loginOK)
 			if plugin == "caching_sha2_password" {
@@ -418,7 +418,7 @@ func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
 						t.Errorf("client: %v", clientErr)
 					}
 					want := ""
-					if keep && (l.clientTLS || l.serverTLS) { // else it went past the proxy
+					if keep && (l.clientTLS || l.serverTLS) { // otherwise the exchange bypassed the proxy
 						want = password
 					}
 					if r.password != want {
@@ -485,8 +485,8 @@ func TestTheServersErrorIsTheLoginsError(t *testing.T) {
 	}
 }
 
-// A server counts connections that break off during a login. At max_connect_errors it blocks their
-// host. That host is the proxy, so all clients would be blocked.
+// A server counts connections that break off during a login, and blocks their host at
+// max_connect_errors. That host is the proxy, so all clients would be blocked.
 func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
 	r := startRelayed(t, legs{}, nil)
 	r.ask("mysql_native_password", salt21)
@@ -505,7 +505,7 @@ func TestWhoHangsUpBehindAnAnswerCountsAsRefused(t *testing.T) {
 		r := startRelayed(t, legs{}, nil)
 		r.ask(mysql.AUTH_CACHING_SHA2_PASSWORD, salt21)
 		r.client.receive()
-		if answers { // with a guess, which the server does not know the answer to
+		if answers { // with a guess, whose result the server does not know
 			r.client.send(bytes.Repeat([]byte("g"), sha2Answer))
 			r.server.receive()
 			r.server.send([]byte{headerMoreData, sha2FullAuth})
@@ -542,7 +542,7 @@ func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
 	r = startRelayed(t, legs{without: PluginAuth}, nil)
 	r.ask("caching_sha2_password", salt21)
 	r.wantServer("\x01")
-	r.server.send(loginOK) // which must not count
+	r.server.send(loginOK) // this success must not count
 	r.client.wantERR(1251, "does not support authentication protocol")
 	var relay *RelayError
 	if err := r.end(); !errors.As(err, &relay) || !strings.Contains(err.Error(), "caching_sha2_password") {
@@ -566,7 +566,7 @@ func TestAnAnswerOfNoFormIsRefusedAndNotPassedOn(t *testing.T) {
 		plugin  string
 		answers [][]byte // all but the last are of the plugin's form
 		code    uint16
-		wrong   int // the length of what ends the server's side
+		wrong   int // length of the answer that ends the server's side
 	}{
 		{native, [][]byte{repeat(1)}, 1043, 20},
 		{native, [][]byte{{0}}, 1043, 20},

@@ -14,7 +14,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// shows is TLS with a certificate.
+// shows is a client's TLS configuration with a certificate.
 func shows(t testing.TB, ca *mysqltest.CA, c mysqltest.Certificate) *tls.Config {
 	t.Helper()
 	cfg := &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"}
@@ -23,7 +23,7 @@ func shows(t testing.TB, ca *mysqltest.CA, c mysqltest.Certificate) *tls.Config 
 		if err != nil {
 			t.Fatal(err)
 		}
-		// whoever is asked for
+		// The client sends it whichever CAs the server names.
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return cfg
@@ -59,14 +59,14 @@ func TestAnAccountsDemandsAreMetOrEveryPasswordIsWrong(t *testing.T) {
 		"oldpass": {Password: "new", OldPassword: "pw", Require: Requirement{TLS: true}},
 	}
 	verifying := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
-	// which the proxy never uses
+	// The proxy never uses this mode.
 	trusting := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	with := func(c mysqltest.Certificate) *tls.Config { return shows(t, ca, c) }
 	for _, c := range []struct {
 		what, network string
 		server        *tls.Config
 		client        *tls.Config
-		right         []string // the users that are let in
+		right         []string // users whose login succeeds
 	}{
 		{"plain", "tcp", verifying, nil, []string{"free"}},
 		{"socket", "unix", verifying, nil, []string{"free"}},
@@ -183,7 +183,7 @@ func TestACertificatesNamesAreWrittenAsTheServersCompareThem(t *testing.T) {
 	slices.SortFunc(every, func(a, b []any) int { return strings.Compare(fmt.Sprint(a[0]), fmt.Sprint(b[0])) })
 	for i, c := range []struct {
 		subject []byte
-		want    string // "": whatever it is
+		want    string // "": any text
 	}{
 		{raw([]any{cn, "app"}), "/CN=app"},
 		{raw([]any{oid(t, "2.5.4.6"), "SE"}, []any{oid(t, "2.5.4.8"), "Stockholm"}, []any{oid(t, "2.5.4.10"), "Photos & Söns"}, []any{cn, "app"}), `/C=SE/ST=Stockholm/O=Photos & S\xC3\xB6ns/CN=app`},
@@ -212,7 +212,7 @@ func TestACertificatesNamesAreWrittenAsTheServersCompareThem(t *testing.T) {
 				return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 			}
 			if mariadb && strings.Contains(subject, `\`) && !strings.Contains(subject, `\x`) {
-				return // its store of accounts does not count backslashes right
+				return // MariaDB stores such a backslash wrongly with the account
 			}
 			user := fmt.Sprintf("named%d", i)
 			server.Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'pw' REQUIRE SUBJECT %s AND ISSUER %s", user, quoted(subject), quoted(issuer)))

@@ -116,7 +116,7 @@ func FuzzLenEnc(f *testing.F) {
 		if uint64(len(val)) != n || size != head+len(val) || size > len(b) || !bytes.Equal(val, b[head:size]) {
 			t.Fatalf("%x: got %x, %d with a length of %d", b, val, size, n)
 		}
-		// What we write is read alike.
+		// The encoder's bytes decode to the same value.
 		if again, k, ok := ReadLenEncBytes(AppendLenEncBytes(nil, val)); !ok || !bytes.Equal(again, val) || k > size {
 			t.Fatalf("%x: written and read again: %x, %v", val, again, ok)
 		}

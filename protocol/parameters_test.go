@@ -69,7 +69,7 @@ func TestATextBeginsBehindItsAttributes(t *testing.T) {
 				t.Errorf("%s before %q: got %d, %v, want %d", name, text, n, ok, len(attributes))
 			}
 		}
-		for n := range len(attributes) { // cut off, none is taken for something else
+		for n := range len(attributes) { // no prefix is taken for something else
 			if got, ok := CutAttributes(attributes[:n]); ok {
 				t.Errorf("%s cut at %d of %d: got %d, want none", name, n, len(attributes), got)
 			}

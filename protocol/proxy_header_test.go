@@ -160,7 +160,7 @@ func TestAHeaderThatIsNotExpectedIsRefusedAtOnce(t *testing.T) {
 		if _, err := client.Write([]byte(c.header)); err != nil {
 			t.Fatal(err)
 		}
-		// without waiting for more
+		// The refusal does not wait for more.
 		client.wantERR(1130, "Proxy header is not accepted from 127.0.0.1")
 		if got := s.take(t); !errors.Is(got.err, ErrMalformed) {
 			t.Errorf("%s: got %v, want a malformed login", c.what, got.err)
@@ -198,7 +198,7 @@ func FuzzProxyHeader(f *testing.F) {
 		if n < 0 || n > len(b) || n > proxyHead+maxProxyRest || (n > 0 && err != nil) {
 			t.Fatalf("length %d, %v of %d bytes", n, err, len(b))
 		}
-		// A decision about a part stands, whatever follows.
+		// A decision about a prefix stands, whatever follows.
 		if cut >= 0 && cut <= len(b) {
 			part, partErr := proxyHeaderLen(b[:cut])
 			if part > 0 && part != n || partErr != nil && err == nil {

@@ -133,7 +133,7 @@ func (s *resultServer) answer(sql string, caps Capability, binary bool) []byte {
 	}
 	table, ok := resultTables[sql]
 	if !ok {
-		return AppendOK(nil, 1, OK{Status: Autocommit}) // clients send these by themselves
+		return AppendOK(nil, 1, OK{Status: Autocommit}) // clients send these without being asked
 	}
 	return table.Append(nil, 1, Form{Capabilities: caps, Status: Autocommit, Binary: binary, Warnings: table.OK.Warnings})
 }
@@ -188,7 +188,7 @@ func nineColumns() *Table {
 
 func manyRows() *Table {
 	t := &Table{Columns: []Column{column("id", mysql.MYSQL_TYPE_LONGLONG, mysql.UNSIGNED_FLAG)}}
-	for i := range 600 { // packet numbers go round
+	for i := range 600 { // packet numbers wrap
 		t.Rows = append(t.Rows, []any{uint64(i)})
 	}
 	return t
@@ -226,7 +226,7 @@ func TestTheGoDriverReadsOurAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		db.SetMaxOpenConns(1) // what one answer leaves behind, the next would read
+		db.SetMaxOpenConns(1) // a later query on the same connection would read the rest of an answer
 
 		for name, table := range resultTables {
 			if len(table.Columns) == 0 {
@@ -250,7 +250,7 @@ func TestTheGoDriverReadsOurAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		affected, _ := result.RowsAffected() // the driver's are never an error
+		affected, _ := result.RowsAffected() // the driver never returns an error here
 		id, _ := result.LastInsertId()
 		if want := resultTables["done"].OK; affected != int64(want.AffectedRows) || uint64(id) != want.InsertID {
 			t.Errorf("OK: got %d rows and id %d, want %d and %d", affected, uint64(id), want.AffectedRows, want.InsertID)
@@ -382,7 +382,7 @@ func TestOurOKIsTheServersOK(t *testing.T) {
 		} {
 			c.ok.Status |= Autocommit
 			want := r.do(c.sql, ComQuery, c.sql, "")
-			c.ok.Status |= want.walked.Status & 0x30 // how well indexes were used
+			c.ok.Status |= want.walked.Status & 0x30 // bits about the use of indexes
 			if got := AppendOK(nil, 1, c.ok); !bytes.Equal(got, want.bytes) {
 				t.Errorf("%s:\n got %q\nwant %q", c.sql, got, want.bytes)
 			}
@@ -419,7 +419,7 @@ func TestOurResultSetIsTheServersResultSet(t *testing.T) {
 			}
 			want := r.do(query, cmd, argument, "").bytes
 			got := table.Append([]byte("before"), 1, Form{Capabilities: r.caps, Status: Autocommit, Binary: isBinary})
-			// Length, flags and nullability are the caller's. Take the server's.
+			// Length, flags and nullability are the caller's choice; the test takes the server's.
 			fixed := bytes.LastIndexByte(want[:bytes.Index(want, []byte("\x02id\x00\x0c"))+5], 0x0c) + 1
 			if fixed+10 > len(want) || len(got) != len("before")+len(want) {
 				t.Fatalf("got %q, want %q", got, want)
@@ -514,7 +514,7 @@ func TestAnErrorsTextEndsWithAWholeCharacter(t *testing.T) {
 		{a[:510] + "😀", 510},
 		{a[:508] + "😀", 508},
 		{a[:507] + "😀" + a, 511},
-		{strings.Repeat("\x80", 600), 507}, // no characters: something has to give
+		{strings.Repeat("\x80", 600), 507}, // no characters, so the cut is inside of one
 		{strings.Repeat("\xff", 600), 511},
 	} {
 		got := CutErrorText(c.text)

@@ -65,7 +65,7 @@ func TestACacheKeepsNothingOfItsCallers(t *testing.T) {
 	}
 }
 
-// This test fails if somebody adds a slice to Statement and does not copy it.
+// This test fails if a new slice of Statement is not copied.
 func TestACopyHasSlicesOfItsOwn(t *testing.T) {
 	var from, st Statement
 	each := func(v reflect.Value, f func(name string, v reflect.Value)) {

@@ -7,7 +7,7 @@ import (
 )
 
 // With a wrong true a connection seems to have two ids. With a wrong false a client gets the
-// server's id, and was greeted with another.
+// server's id, although the greeting had another.
 func TestTheClientsIDIsMeantWhereNothingKnowsTheServers(t *testing.T) {
 	for _, sql := range []string{
 		"select connection_id()", "SELECT CONNECTION_ID ( ) AS id FROM DUAL;", "(select connection_id())", "select `connection_id`()",

@@ -149,7 +149,7 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 					continue
 				}
 			}
-			if isCall(&l) && before[0].Is('.') { // of a sequence that is called so
+			if isCall(&l) && before[0].Is('.') { // part of a sequence's name
 				continue
 			}
 			function := before[0].Is('(') || before[0].Is('.') && before[2].Is('(') || before[0].Kw == lex.KwFor || before[0].Is('.') && before[2].Kw == lex.KwFor

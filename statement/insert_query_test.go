@@ -65,7 +65,7 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		{"INSERT INTO t (id, title) SELECT IFNULL(NULL, x), a FROM b", ""},
 		{"INSERT INTO t (id, title) SELECT 7, a FROM b", ""},
 		{"INSERT INTO t (title, id, n) SELECT b.*, NULL, b.* FROM b", ""},
-		// too many columns, in any case
+		// Too many columns for any table.
 		{"INSERT INTO t (title, id) SELECT *, NULL, 0 FROM b", "INSERT INTO t (title, id) SELECT *, NULL, " + call + " FROM b"},
 		{"INSERT INTO t SELECT * FROM b", ""},
 		{"INSERT INTO t TABLE b", ""},

@@ -293,7 +293,7 @@ func TestCallsAreWhatTheServerCalls(t *testing.T) {
 			}
 			got := len(st.Calls) > 0
 			if want := strings.Contains(value, "4242") || value == "4247"; got != want {
-				// 5 - -4242
+				// 5 - -4242.
 				t.Errorf("sql_mode %q: %s: found a call: %v, but the server's value is %q", mode, q, got, value)
 			}
 		}

@@ -60,7 +60,7 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		{"set sql_mode = 'NO_BACKSLASH_ESCAPES'; select '\\'; insert into t values ('x') -- '", lex.Mode{}, true},
 		{"set names gbk; select '\xbf\\'; insert into t values ('x') -- '", lex.Mode{}, true},
 		{"set @x = 1; select '\\'; insert into t values ('x') -- '", lex.Mode{}, false},
-		// its table is known
+		// The table of this text is known.
 		{"set statement a = (select 5) for insert into t values (1)", maria, false},
 		{"set statement a = substring('abc' from 4 for 1) for execute immediate 'x'", maria, true},
 		{"set statement a = 5 for set statement b = 6 for execute immediate 'x'", maria, true},

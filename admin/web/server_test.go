@@ -79,7 +79,7 @@ func TestShutdownWaitsForAnswersAndThenForNothing(t *testing.T) {
 		begun <- struct{}{}
 		select {
 		case <-release:
-		case <-r.Context().Done(): // the connection was cut
+		case <-r.Context().Done(): // the connection has ended
 		}
 	}))
 	c := dial(t, address, request)
@@ -189,8 +189,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// There are many more than places of each: clients that are silent, clients that do not finish a
-// request, and clients that do not read answers.
+// There are many more clients than places: silent ones, ones that do not finish a request, and ones
+// that do not read answers. A further request is answered.
 func TestWhoAsksIsAnsweredWhateverOthersDo(t *testing.T) {
 	long := strings.Repeat("x", 8<<20)
 	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

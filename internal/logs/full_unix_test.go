@@ -57,7 +57,7 @@ func TestAFullDiskLeavesNoTornLine(t *testing.T) {
 	}
 }
 
-// If another process has written after a torn line, the line is not removed.
+// If another process has written behind a torn line, the line is not removed.
 func TestATornLineStaysWhereAnotherHasWrittenBehindIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	o, err := openOutput(path, os.Stderr, nil)

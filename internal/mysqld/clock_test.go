@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The wall clock of a running server jumps forward and back, and stays so when the server is killed
-// and started again. The monotonic clock does not change. Nothing of the library is left behind.
+// The wall clock of a running server jumps forward and back, and keeps its offset when the server
+// is killed and started again. The monotonic clock does not change. No file of the library remains.
 func TestTheClockOfAServerJumps(t *testing.T) {
 	library := ClockLibrary()
 	if library == "" {
@@ -49,7 +49,7 @@ func TestTheClockOfAServerJumps(t *testing.T) {
 		shows(ahead)
 	}
 	if got := query(t, s.Addr(), "SELECT SLEEP(0.1)"); got != "0" {
-		// SLEEP ends, and not at once with an error
+		// SLEEP ends by itself, and not at once with an error.
 		t.Errorf("SLEEP: got %s, want 0", got)
 	}
 	pid := s.PID()

@@ -126,7 +126,7 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 		"write after a reset": func(own, peer net.Conn) (int, error) {
 			_ = peer.(*net.TCPConn).SetLinger(0)
 			_ = peer.Close()
-			_, _ = own.Read(make([]byte, 8)) // the reset is there
+			_, _ = own.Read(make([]byte, 8)) // waits for the reset
 			return own.Write([]byte("x"))
 		},
 		"write after a deadline": func(own, _ net.Conn) (int, error) {
@@ -135,7 +135,7 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 		},
 		"write with a deadline": func(own, _ net.Conn) (int, error) {
 			_ = own.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
-			n, err := own.Write(long) // nobody reads
+			n, err := own.Write(long) // the peer does not read
 			if n == 0 || n == len(long) {
 				return n, fmt.Errorf("wrote %d: %w", n, err)
 			}

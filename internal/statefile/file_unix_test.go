@@ -78,7 +78,7 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 		}
 	}
 
-	// A proxy can start on a full disk, and knows everything.
+	// A proxy can start on a full disk, and reads everything that was kept.
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

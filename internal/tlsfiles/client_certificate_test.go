@@ -11,7 +11,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// with returns a client that shows a certificate to any server.
+// with returns a client's settings that show a certificate to any server.
 func with(t *testing.T, roots *x509.CertPool, c *mysqltest.Certificate) *tls.Config {
 	t.Helper()
 	cfg := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}

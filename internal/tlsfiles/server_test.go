@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newStore returns a store that is watched until the test ends, and its log.
+// newStore returns a store with a watcher, which the test's end stops, and its log.
 func newStore(t *testing.T) (*Store, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)

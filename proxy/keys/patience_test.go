@@ -20,7 +20,7 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 		}
 	}
 
-	p.Interrupt() // KILL QUERY while nothing waits
+	p.Interrupt() // KILL QUERY outside of a wait
 	if ended(p.Done()) || p.Err() != nil {
 		t.Fatal("a KILL QUERY before a wait ended it")
 	}
@@ -58,7 +58,7 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 	_ = p.Over(p.Err())
 }
 
-// What a command has waited for several things is one sum, the wait that goes on included.
+// All waits of a command for several things add up, including the current one.
 func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
 	p := &Patience{Context: t.Context()}
 	if got := p.Waited(); got != 0 {

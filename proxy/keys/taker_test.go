@@ -14,7 +14,7 @@ import (
 	"seqproxy/statement"
 )
 
-// counters are sequences without a server. Names are the same in any letter case.
+// counters are sequences without a server. Names are equal in any letter case.
 type counters struct {
 	last, step map[string]uint64
 	avoided    []uint64
@@ -133,7 +133,7 @@ func TestLastvalSeesTheNumbersInFrontOfIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if values, err = taker.Take([]plan.Slot{last}); err != nil || !values[0].Null {
-		// all are one sequence here
+		// All calls use one sequence here.
 		t.Errorf("after it ran out: got %+v, %v", values, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestRowsWhoseKeysAreNotAStepApartGetThemWhereTheInsertIDTellsOneAlone(t *te
 	}
 }
 
-// A statement that a server refused, as its columns had changed, is sent again with other keys.
+// A statement that a server refused because its columns had changed is sent again with other keys.
 func TestAStatementThatIsSentAgainHasNoKeyOfBefore(t *testing.T) {
 	taker, seqs := newTaker(t)
 	taker.firstAlone = true
@@ -247,7 +247,7 @@ func TestOneNumberTakesNoMemory(t *testing.T) {
 	}
 }
 
-// Keys that are not a step apart are taken one by one.
+// Keys that are not consecutive are taken one by one.
 func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
 	taker, c := newTaker(t)
 	values, err := taker.Take([]plan.Slot{nextval("spread", 1), nextval("a", 1), nextval("Spread", 1)})
@@ -267,8 +267,8 @@ func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
 	}
 }
 
-// Texts are taken one by one, and where a number is wanted they are refused.
-// tickError is that of a sequence of which two keys in a row can be had.
+// Texts are taken one by one, and refused where a number is required. tickError is the error of a
+// sequence that gives at most two consecutive keys.
 type tickError struct{}
 
 func (tickError) Error() string { return "two at a time" }

@@ -41,7 +41,7 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 			t.Errorf("%s later: got a delay of %s, want %s", step.after, got, step.want)
 		}
 	}
-	// However many there were, an hour ends the delays, and they never exceed the longest.
+	// An hour ends the delays, however many failures there were, and no delay exceeds the longest.
 	for range 1000 {
 		f.Failed(rules, p, now)
 	}
@@ -51,7 +51,7 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	if now = now.Add(time.Hour + time.Minute); delay() != 0 {
 		t.Errorf("an hour after 1000 failures: got a delay of %s, want none", delay())
 	}
-	// One failure a minute, as of a check with a wrong password, never leads to a delay.
+	// One failure a minute, as of a health check with a wrong password, never leads to a delay.
 	for range 100 {
 		now = now.Add(time.Minute)
 		f.Failed(rules, p, now)

@@ -21,7 +21,7 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), 32)
 }
 
-// However many come from one address or from several, others find a place.
+// However many logins come from one address or from several, other addresses find a place.
 func TestEachAddressHasAShareOfTheLogins(t *testing.T) {
 	for _, c := range []struct{ addresses, taken int }{{1, 400}, {2, 444}, {10, 488}, {100, 499}} {
 		q := NewQueue(500)
@@ -55,7 +55,7 @@ func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
 	}
 	few := []*place{q.Enter(network(2), false), q.Enter(network(2), false)}
 	gone := many[1]
-	q.leave(gone) // it has not waited for long enough
+	q.leave(gone) // this login gives up before its place comes
 	if !has(first) || !has(second) || has(many[0]) || has(few[0]) {
 		t.Fatal("there are two places, and not for the first two")
 	}
@@ -74,7 +74,7 @@ func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
 	}
 }
 
-// An address that may have all places is not in the way of others that wait.
+// An address that may have all places does not block others that wait.
 func TestAnExemptAddressMayTakeAllPlaces(t *testing.T) {
 	q := NewQueue(10)
 	for range 10 {

@@ -10,9 +10,8 @@ import (
 	"seqproxy/statement"
 )
 
-// FuzzExecution: whatever a client sends for an execution with numbers, what goes to the
-// server has as many parameters as the server's statement, and the client's in their
-// places.
+// FuzzExecution: for any execution with numbers, the server gets as many parameters as its
+// statement has, with the client's in their places.
 func FuzzExecution(f *testing.F) {
 	head := "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
 	withCount := "\x17\x01\x00\x00\x00\x08\x01\x00\x00\x00"
@@ -31,7 +30,7 @@ func FuzzExecution(f *testing.F) {
 		if params&2 != 0 && p.Params > 1 { // the first takes two of the client's
 			arguments = 2
 		}
-		for range 1 + places%4 { // at 0, 2, 4 ..., with the client's between and behind them
+		for range 1 + places%4 { // at 0, 2, 4 ..., with the client's between and after them
 			if at := 2 * len(p.Hidden); at <= p.Params-arguments+len(p.Hidden) {
 				p.Hidden = append(p.Hidden, Hidden{At: at, Slot: plan.Slot{When: plan.Once, Func: statement.Nextval, Sequence: []byte("s"), Count: 1}})
 			}

@@ -8,7 +8,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// BenchmarkPlan plans texts that need no answer of a server, as they come again and again.
+// BenchmarkPlan plans texts that need no answer of a server, over and over.
 func BenchmarkPlan(b *testing.B) {
 	for _, text := range []struct{ name, sql string }{
 		{"NEXTVAL", "INSERT INTO photos (id, title) VALUES (NEXTVAL('p'), 'a photo of a cat on a keyboard')"},

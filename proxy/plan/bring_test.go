@@ -8,7 +8,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// traits are those of a text.
+// traits returns the traits of a text.
 func traits(text string) Traits {
 	var st statement.Statement
 	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})

@@ -7,7 +7,7 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// TestFactsAreData: what a plan depends on, and what it brings, cannot do anything.
+// TestFactsAreData: what a plan reads and returns has no function and no interface.
 func TestFactsAreData(t *testing.T) {
 	seen := make(map[reflect.Type]bool)
 	var look func(typ reflect.Type, path string)

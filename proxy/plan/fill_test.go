@@ -12,13 +12,13 @@ import (
 // photos has the columns id, which is bound, and a.
 var photos = Binding{Table: "photos", Column: "id", Sequence: "p"}
 
-// server is what a test's questions about tables are answered with.
+// server answers a test's Needs about tables.
 type server struct {
 	columns string // of photos, in order
 	auto    string
 	modes   state.InsertModes
 	schema  string
-	silent  bool // it does not tell the columns
+	silent  bool // does not return the columns
 }
 
 func (w *server) tell(f *Facts, s *state.State, n *Need) {
@@ -46,7 +46,7 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		st      state.State
 		bound   Binding
 		server  server
-		want    string // the text as it is sent; "": as it is
+		want    string // the text that is sent; "": unchanged
 		rounds  int
 		refusal string
 	}{

@@ -9,10 +9,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// world is what a test's Needs are answered with.
+// world answers a test's Needs.
 type world struct {
-	sequences string // that there are, with blanks between
-	usable    string // of these, what the user may use
+	sequences string // names of existing sequences, separated by blanks
+	usable    string // those that the user may use
 	same      bool   // names are spellings of one
 	digits    bool
 	ofTexts   string            // sequences whose keys are texts
@@ -42,7 +42,7 @@ func (w *world) tell(f *Facts, n *Need) {
 	}
 }
 
-// decide plans a text, and answers what the plan asks for; rounds is how often that was.
+// decide plans a text, and answers the plan's Needs; rounds is how many there were.
 func (w *world) decide(p *Planner, text string, s *state.State) (v Verdict, rounds int) {
 	var st statement.Statement
 	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
@@ -58,7 +58,7 @@ func (w *world) decide(p *Planner, text string, s *state.State) (v Verdict, roun
 	return v, rounds
 }
 
-// all has Facts of an ordinary session.
+// all are Facts of an ordinary session.
 func all(f Facts) Facts {
 	f.Charset, f.Schema, f.Server, f.Attached = "utf8mb4", "seq", true, true
 	return f
@@ -77,8 +77,8 @@ func TestATextIsPlanned(t *testing.T) {
 		st     state.State
 		world  world
 		do     Do
-		how    string // numbers are taken that are not taken once
-		names  string // of the sequences that are asked
+		how    string // how numbers are taken, if not once
+		names  string // sequences whose numbers are taken
 		rounds int
 		why    Why
 		says   string
@@ -201,7 +201,8 @@ func TestWhatParametersTellIsInTheSlots(t *testing.T) {
 	}
 }
 
-// The key that is filled in disturbs what is read of LAST_INSERT_ID(), whoever answers the call.
+// A key that is filled in changes LAST_INSERT_ID() for the other reads in the text, whether the
+// proxy or the server answers them.
 func TestAKeyThatIsFilledInDisturbsBesideACallOfTheServers(t *testing.T) {
 	p := Planner{Facts: all(Facts{Unknown: UnknownRelay})}
 	p.Facts.Fill = &Filling{Keys: []FilledKey{{Binding: &Binding{}, Filled: []FilledRow{{Row: 0}}}}}
@@ -212,8 +213,8 @@ func TestAKeyThatIsFilledInDisturbsBesideACallOfTheServers(t *testing.T) {
 	}
 }
 
-// Of a text that is prepared it is known which keys are texts: their parameters are of another
-// type, and the first number behind them is LAST_INSERT_ID().
+// The plan of a prepared text knows which keys are texts: their parameters are of another type, and
+// LAST_INSERT_ID() is the first number after them.
 func TestTextsArePrepared(t *testing.T) {
 	p, w := Planner{Facts: all(Facts{At: AtPrepare})}, world{sequences: "a b", ofTexts: "a"}
 	const text = "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'), NEXTVAL('b'))"

@@ -10,14 +10,14 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// analysed returns what is found in a text.
+// analysed returns the analysis of a text.
 func analysed(text string) *statement.Statement {
 	var s statement.Statement
 	s.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
 	return &s
 }
 
-// ran has a session's state take note of a statement that a server has answered.
+// ran records a statement in a session's state, with the code of the server's answer.
 func (st *State) ran(text string, code uint16) {
 	s := analysed(text)
 	st.Apply(Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}, code)
@@ -70,7 +70,7 @@ func TestWhatAStatementLeavesPinsTheSession(t *testing.T) {
 func TestAProcedureThatIsNotThereHasLeftNothing(t *testing.T) {
 	for message, want := range map[string]Pins{
 		"PROCEDURE shop.p does not exist": 0,
-		"PROCEDURE shop.q does not exist": 1 << PinOpaque, // p has called it
+		"PROCEDURE shop.q does not exist": 1 << PinOpaque, // called by p
 	} {
 		var st State
 		st.Reset()
@@ -208,7 +208,7 @@ func TestLastInsertIDTravelsInAStatementThatKeepsTheRest(t *testing.T) {
 	}
 }
 
-// answered gives a number, and has a server send rows then or not.
+// answered gives a number, and then a server answers with rows or without.
 func (l *LastInsertID) answered(rows bool, n uint64) {
 	st := State{}
 	st.LastID.Given(n)

@@ -12,7 +12,7 @@ import (
 	"seqproxy/protocol"
 )
 
-// shard is one that nobody connects to.
+// shard is one without connections.
 func shard(t testing.TB) *backend.Shard {
 	shards, err := backend.New(backend.Options{Default: "s", Shards: []backend.ShardOptions{{Name: "s", Nodes: []string{"127.0.0.1:1"}}}})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestUsersAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkCounting is what the counts cost of a round of one statement.
+// BenchmarkCounting measures the counts of a round of one statement.
 func BenchmarkCounting(b *testing.B) {
 	client, server := pipe(b), pipe(b)
 	var mu sync.Mutex
@@ -137,7 +137,7 @@ func BenchmarkCounting(b *testing.B) {
 	}
 }
 
-// pipe is a connection that nobody uses.
+// pipe is an idle connection.
 func pipe(b *testing.B) *protocol.Conn {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// in finds the ticket that a text is in a session.
+// in finds the ticket of a text in a session.
 func in(tables Tables, text string, s *state.State) *Ticket {
 	var st statement.Statement
 	s.Mode.Charset = lex.UTF8

@@ -7,7 +7,7 @@ import (
 	"seqproxy/test/texts"
 )
 
-// readers are all that a Reader reads.
+// readers are all statements that a Reader reads.
 var readers = []func(r *Reader){
 	func(r *Reader) { r.Create(true, false) },
 	func(r *Reader) { r.Create(false, true) },
@@ -21,7 +21,7 @@ var readers = []func(r *Reader){
 	func(r *Reader) { r.Proxy(false) },
 }
 
-// read has a reader read all of a text.
+// read runs a reader over a whole text.
 func read(sql []byte, mode lex.Mode, with func(r *Reader)) *Reader {
 	r := &Reader{Lexer: lex.Lexer{Src: sql, Mode: mode}, Memory: new(lex.Arena), To: new(Sequence)}
 	r.Next()
@@ -33,7 +33,7 @@ func TestWhatIsLeftOverIsAProblem(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
 		with func(r *Reader)
-		want string // that must not be executed
+		want string // a text that must not be executed
 	}{
 		{"a cache 5", readers[0], ""},
 		{"a cache 5; select 1", readers[0], ""},
@@ -58,8 +58,8 @@ func TestWhatIsLeftOverIsAProblem(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever a Reader does not read to the end of the statement has a Problem, or is
-// Unsupported, and each name has the schema that it says.
+// FuzzReader: a statement that a Reader does not read to its end has a Problem, or is Unsupported,
+// and each name has the schema that stands before it.
 func FuzzReader(f *testing.F) {
 	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0), byte(0))

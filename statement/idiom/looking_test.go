@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/texts"
 )
 
-// Questions of SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people, and texts
-// that only look like these.
+// Queries of SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people, and texts
+// that resemble them.
 func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 	ansi := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}
 	for _, c := range []struct {

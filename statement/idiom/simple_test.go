@@ -83,7 +83,7 @@ func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
 	}
 }
 
-// Reading a question takes more memory than its text, and nobody can interrupt it.
+// Reading a query takes more memory than its text, and no KILL interrupts it.
 func TestAQuestionIsOfASizeThatDriversAsk(t *testing.T) {
 	most := map[string]func(n int) string{
 		"bytes": func(n int) string { return "SELECT 1" + strings.Repeat(" ", n-len("SELECT 1")) },
