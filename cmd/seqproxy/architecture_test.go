@@ -80,8 +80,8 @@ func docOf(t *testing.T, folder string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(comment, "//", " ")), " ")
 }
 
-// TestThePageOfSafetyHasTheHistories compares docs/safety.md with the comments of
-// the schedules that are tried, or writes them there with -update.
+// TestThePageOfSafetyHasTheHistories compares docs/safety.md with the comments of the schedules
+// that the tests try, or writes them there with -update.
 func TestThePageOfSafetyHasTheHistories(t *testing.T) {
 	var list strings.Builder
 	list.WriteString("\n")

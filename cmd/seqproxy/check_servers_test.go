@@ -195,7 +195,7 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	third := mysqltest.StartUnsynced(t)
 	sequenceAccount(t, third)
 	expect(sequenceConfig(t, "", one.Addr(), other.Addr(), third.Addr()), inspect.Warning, "plan: "+third.Addr()+" is no member of the plan in force")
-	// as after the death of a proxy whose proposal nobody else saw
+	// as after the death of a proxy whose proposal no other proxy saw
 	other.Exec(t, "UPDATE seqproxy.sequence_plan SET state = 'proposed', interleave = 'step'")
 	if r, err := checks(t, both); err != nil || len(r.finds(inspect.OK, "plan: 1 is in force: 2 servers, interleave block")) != 1 {
 		t.Errorf("a proposal that has the number of the plan in force: got %v\n%s", err, r.text())

@@ -195,7 +195,7 @@ address = "`+other.Addr()+`"
 	})
 }
 
-// Nobody can write to a shard that was started so, whatever read_only says.
+// No client can write to a shard that was started so, whatever read_only says.
 func TestCheckTellsOfAShardThatWasStartedReadOnly(t *testing.T) {
 	one, other := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 	for _, s := range []*mysqltest.Server{one, other} {

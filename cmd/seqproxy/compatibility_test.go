@@ -9,11 +9,11 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// routed is a row of docs/compatibility.md: what it says, and texts of which it holds.
+// routed is a row of docs/compatibility.md: its words, and the texts that it is about.
 type routed struct {
 	what, becomes string
 	kind, numbers string   // of EXPLAIN FORMAT=ROUTE
-	texts         []string // separated from the page's words, as a row is about many
+	texts         []string // apart from the page's words, because a row is about many texts
 }
 
 // The rows of the three tables. s, S and o are sequences, and o owns the column owned.id.
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// TestThePageOfCompatibilityIsWhatTheProxyDoes asks the proxy what becomes of each text, and
+// TestThePageOfCompatibilityIsWhatTheProxyDoes asks the proxy how it handles each text, and
 // compares docs/compatibility.md with the rows, or writes them there with -update.
 func TestThePageOfCompatibilityIsWhatTheProxyDoes(t *testing.T) {
 	db := mysqltest.Start(t)

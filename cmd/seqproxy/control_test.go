@@ -408,7 +408,7 @@ func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 			continue
 		}
 		words, _, _ := strings.Cut(p.Text, " [")
-		// nobody listens there
+		// nothing listens there
 		all = append(all, strings.ReplaceAll(words, "host:port", "127.0.0.1:1"))
 	}
 	all = append(all, "SEQPROXY SHUTDOWN") // it ends the session

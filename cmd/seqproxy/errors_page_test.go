@@ -117,7 +117,7 @@ func (s *errorSource) code(e ast.Expr) int {
 func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	text, ok := literal(state)
 	n := s.code(code)
-	if !ok || !sqlState.MatchString(text) || text == "01000" || n < 1000 { // a warning is none
+	if !ok || !sqlState.MatchString(text) || text == "01000" || n < 1000 { // a warning is no error
 		return
 	}
 	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()

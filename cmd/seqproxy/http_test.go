@@ -263,7 +263,7 @@ func TestHealthIsAnsweredWhateverOthersDo(t *testing.T) {
 				}
 				came.Add(1)
 				undo := context.AfterFunc(ctx, func() { c.Close() })
-				_, _ = c.Read(make([]byte, 1)) // until the proxy closes it
+				_, _ = c.Read(make([]byte, 1)) // reads up to the end of the connection
 				undo()
 				c.Close()
 			}

@@ -127,7 +127,7 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 				"REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('b')",
 				"CREATE TABLE another (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 			},
-			"-from ticket -table tickets64=photos", "photos=5", // the import itself takes 4
+			"-from ticket -table tickets64=photos", "photos=5", // the import itself takes 4 numbers
 			[]string{
 				`photos +5 +adaptive +\w+\.tickets64 +(would be )?created; the table goes on above 1099511627779$`,
 				`\w+\.tickets64: its engine is MyISAM, so a crash`,

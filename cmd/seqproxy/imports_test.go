@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// mayImport says which packages of this module each package may import, in files that are no
-// tests. It begins at the top: a package imports none that stands above it.
+// mayImport says which packages of this module each package may import, in files that are no tests.
+// The table begins at the top: a package imports none that stands above it.
 var mayImport = []struct{ from, to string }{
 	{"test/torture/cmd", "internal/mysqld internal/planted test/torture"},
 	{"test/torture", "internal/child internal/mysqld internal/planted test/network"},
@@ -82,8 +82,8 @@ var mayImport = []struct{ from, to string }{
 	{"internal/rawio", ""},
 }
 
-// TestTheArchitectureAllowsTheseImports reads every file of the module, for all systems and
-// tags. What is imported and what the table allows are the same.
+// TestTheArchitectureAllowsTheseImports reads every file of the module, for all systems and tags.
+// The imports and the table must be equal.
 func TestTheArchitectureAllowsTheseImports(t *testing.T) {
 	found := packagesImported(t)
 	var above []string
@@ -114,8 +114,8 @@ func TestTheArchitectureAllowsTheseImports(t *testing.T) {
 	}
 }
 
-// TestThePageOfPackagesIsMadeOfTheCode makes docs/packages.md of the table and of what each package
-// says of itself, or compares them.
+// TestThePageOfPackagesIsMadeOfTheCode makes docs/packages.md from the table and each package's
+// comment, or compares them.
 func TestThePageOfPackagesIsMadeOfTheCode(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "seqproxy/...").Output()
 	if err != nil {

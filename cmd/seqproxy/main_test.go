@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	main()
 }
 
-// apart begins a configuration with addresses that nobody else uses.
+// apart begins a configuration with addresses that no other program uses.
 const apart = `
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"

@@ -90,7 +90,7 @@ max_connections = 1
 		query(t, m.clients, "root", "", "KILL "+firstValue(few, "SELECT CONNECTION_ID()"))
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		// the user may have one connection
+		// The user may have one connection.
 		if few, err = connectTo(t, m.clients, "few", "", nil); err == nil {
 			break
 		}

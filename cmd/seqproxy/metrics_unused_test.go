@@ -240,7 +240,7 @@ func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAReservationWhoseConnectionBreaks: nobody knows whether it was committed.
+// TestMetricsOfAReservationWhoseConnectionBreaks: whether it was committed is unknown.
 func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10")

@@ -239,7 +239,7 @@ func shownNumber(text, word string) (n int, there bool) {
 	return n, err == nil
 }
 
-// TestTheDemoIsOnePageInATerminal looks at `playground --demo` as somebody at a terminal does.
+// TestTheDemoIsOnePageInATerminal looks at `playground --demo` as a person at a terminal does.
 func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 	summary := regexp.MustCompile(`\n[1-9]\d* keys in \S+, 0 duplicates, \d+ errors; \d+ rows, \d+ more failed while a server was down; servers killed: \d+\n`)
 	again := regexp.MustCompile(`(?m)^  \S+ +up +killed +[1-9]\d* times  `)

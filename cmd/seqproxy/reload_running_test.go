@@ -377,7 +377,7 @@ address = %q
 
 	reloads := make(chan error, 2)
 	const each = 100
-	for range 2 { // two that do not know each other
+	for range 2 { // two independent clients
 		go func() {
 			for range each {
 				if _, err := s.Reload(context.Background(), false); err != nil {

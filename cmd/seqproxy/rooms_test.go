@@ -21,17 +21,17 @@ import (
 	"testing"
 )
 
-// mostMethods is how large an interface may be through which a type sees the one above it.
+// mostMethods is the largest interface through which a type may see the one above it.
 const mostMethods = 5
 
-// floor is a type of a package, and what stands below it there. Packages below it are named by
-// their path, of which all types are meant.
+// floor is a type of a package, and the types and packages that stand below it. A package stands
+// for all of its types.
 type floor struct {
 	above string // "proxy/session.Session"
 	below []string
 }
 
-// floors are those of the module. Each type sees the one above it, if at all, through a small
+// floors are those of the module. A type sees the one above it, if at all, through a small
 // interface that it declares itself.
 var floors = []floor{
 	{"proxy/session.Session", []string{
@@ -65,8 +65,8 @@ var floors = []floor{
 	{"sequence/store.Schema", []string{"sequence/link"}},
 }
 
-// setLater are the fields with functions that are set after construction, and why. What ends a
-// context is no way up, and not listed.
+// setLater are the fields with functions that are set after construction, and why. A function that
+// ends a context is no way up, and not listed.
 var setLater = map[string]string{
 	"backend.Examined.Ask":              "the answer of who has just dialed: it asks on that connection",
 	"protocol.Conn.stopAhead":           "ends what the connection itself has begun",
@@ -106,8 +106,8 @@ func TestNoFunctionIsSetAfterConstruction(t *testing.T) {
 	}
 }
 
-// TestWhatDecidesIsPure: plan and state import nothing that waits or asks, and are told data alone.
-// Only state knows durations, and keeps the values of variables, which are numbers or texts.
+// TestWhatDecidesIsPure: plan and state import nothing that waits or does I/O, and receive only
+// data. Only state knows durations, and keeps the values of variables, which are numbers or texts.
 func TestWhatDecidesIsPure(t *testing.T) {
 	m := readModule(t)
 	findings := append(m.impure(t, "proxy/plan", "Facts"), m.impure(t, "proxy/state", "State")...)
@@ -118,7 +118,7 @@ func TestWhatDecidesIsPure(t *testing.T) {
 	}
 }
 
-// TestNoInterfaceAsksForMuch: who needs more of a type names the parts that he gives to others.
+// TestNoInterfaceAsksForMuch: a caller that needs more of a type names the parts that it passes on.
 func TestNoInterfaceAsksForMuch(t *testing.T) {
 	m := readModule(t)
 	for _, path := range m.rooms() {
@@ -128,7 +128,7 @@ func TestNoInterfaceAsksForMuch(t *testing.T) {
 	}
 }
 
-// startsAt finds the name in a doc.go that one starts to read at.
+// startsAt finds the name of the type in a doc.go where reading starts.
 var startsAt = regexp.MustCompile(`\bStart (?:at|from) \[?(\w+)`)
 
 // TestEachRoomSaysWhereToStart: its doc.go names something that is declared there.
@@ -150,7 +150,7 @@ func TestEachRoomSaysWhereToStart(t *testing.T) {
 	}
 }
 
-// TestThatEachOfTheseRulesCanBeBroken looks at a package in which each is.
+// TestThatEachOfTheseRulesCanBeBroken checks a package that breaks each rule.
 func TestThatEachOfTheseRulesCanBeBroken(t *testing.T) {
 	const planted = "cmd/seqproxy/testdata/rooms/planted"
 	m := readModule(t)
@@ -158,7 +158,7 @@ func TestThatEachOfTheseRulesCanBeBroken(t *testing.T) {
 		planted + ".embeds", planted + ".points", planted + ".holds", planted + ".reaches", planted + ".takes", planted + ".asks",
 	}}})
 	for i, want := range []string{"asks", "embeds", "holds", "points", "reaches", "takes"} {
-		if want == "asks" { // through a small interface: that may be
+		if want == "asks" { // allowed, through a small interface
 			if slices.ContainsFunc(up, func(f string) bool { return strings.Contains(f, "planted.asks") }) {
 				t.Error("a type that sees four methods of the one above it is reported")
 			}
@@ -186,9 +186,9 @@ func TestThatEachOfTheseRulesCanBeBroken(t *testing.T) {
 // module is the packages of the module, read from source, in one world of types.
 type module struct {
 	fset    *token.FileSet
-	found   map[string]bool // folders
+	found   map[string]bool // folders that exist
 	checked map[string]*checkedPackage
-	others  types.Importer // of packages outside the module, from what the compiler has exported
+	others  types.Importer // packages outside of the module, from the compiler's export data
 }
 
 type checkedPackage struct {
@@ -294,7 +294,7 @@ func (m *module) check(folder string) (*checkedPackage, error) {
 	return p, nil
 }
 
-// read reads a package, and fails the test if that cannot be done.
+// read reads a package, and fails the test if it cannot.
 func (m *module) read(t *testing.T, folder string) *checkedPackage {
 	t.Helper()
 	p, err := m.check(folder)
@@ -304,7 +304,7 @@ func (m *module) read(t *testing.T, folder string) *checkedPackage {
 	return p
 }
 
-// named returns the types that a name of a floor means: one of a package, or all of one.
+// named returns the types that a name of a floor means: one type, or all of a package.
 func (m *module) named(t *testing.T, name string) (all []*types.Named) {
 	t.Helper()
 	folder, one := name, ""
@@ -327,7 +327,7 @@ func (m *module) named(t *testing.T, name string) (all []*types.Named) {
 	return all
 }
 
-// reachesUp tells, in order, of each type that sees the one above it, other than through a small
+// reachesUp returns, in order, each type that sees the one above it other than through a small
 // interface.
 func (m *module) reachesUp(t *testing.T, floors []floor) (findings []string) {
 	t.Helper()
@@ -352,7 +352,8 @@ func typeName(n *types.Named) string {
 	return strings.TrimPrefix(n.Obj().Pkg().Path(), "seqproxy/") + "." + n.Obj().Name()
 }
 
-// seenBy says by what a type sees another: a field of it, or what a method takes; "" if by nothing.
+// seenBy returns how a type sees another: a field of it, or a parameter of a method; "" if it does
+// not.
 func seenBy(below, above *types.Named) string {
 	if structure, ok := below.Underlying().(*types.Struct); ok {
 		for i := range structure.NumFields() {
@@ -373,8 +374,8 @@ func seenBy(below, above *types.Named) string {
 	return ""
 }
 
-// wayTo says how a type leads to a named one, "" if it does not: through pointers, lists, maps,
-// channels, functions and structs without a name. What a named type holds is that type's affair.
+// wayTo returns how a type leads to a named one, "" if it does not: through pointers, lists, maps,
+// channels, functions and structs without a name. It does not look into named types.
 func wayTo(typ types.Type, to *types.Named, seen []types.Type) string {
 	if slices.Contains(seen, typ) {
 		return ""
@@ -431,7 +432,7 @@ func wayTo(typ types.Type, to *types.Named, seen []types.Type) string {
 }
 
 // setsFunctions returns the fields of the module's structs that are functions and that a package
-// sets by an assignment, with one place each.
+// sets by an assignment, each with one place.
 func (m *module) setsFunctions(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -456,10 +457,10 @@ func (m *module) setsFunctions(t *testing.T, folder string) map[string]string {
 				}
 				owner := ownerOf(field)
 				if owner == nil || !strings.HasPrefix(owner.Obj().Pkg().Path(), "seqproxy/") {
-					continue // a library is set up so
+					continue // how a library is configured
 				}
 				if len(assignment.Rhs) == len(assignment.Lhs) && isNil(assignment.Rhs[i]) {
-					continue // it is given up
+					continue // the assignment of nil
 				}
 				found[typeName(owner)+"."+selector.Sel.Name] = m.fset.Position(to.Pos()).String()
 			}
@@ -469,8 +470,8 @@ func (m *module) setsFunctions(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-// largeInterfaces tells of the interfaces of a package that list more methods than a caller should
-// need. One that is put together of others lists none.
+// largeInterfaces returns the interfaces of a package that list more methods than a caller should
+// need. An embedded interface does not count.
 func (m *module) largeInterfaces(t *testing.T, folder string) (findings []string) {
 	t.Helper()
 	for _, file := range m.read(t, folder).files {
@@ -501,7 +502,7 @@ func isNil(e ast.Expr) bool {
 	return ok && name.Name == "nil"
 }
 
-// ownerOf returns the struct that a field is declared in; nil if that has no name.
+// ownerOf returns the struct that declares a field; nil if that has no name.
 func ownerOf(field *types.Selection) *types.Named {
 	typ := field.Recv()
 	var owner *types.Named
@@ -515,7 +516,7 @@ func ownerOf(field *types.Selection) *types.Named {
 	return owner
 }
 
-// impure tells what keeps a package that decides from being pure.
+// impure returns the imports and facts that keep a deciding package from being pure.
 func (m *module) impure(t *testing.T, folder, facts string) (findings []string) {
 	t.Helper()
 	never := []string{"context", "net", "time", "sync", "os", "io", "seqproxy/backend", "seqproxy/sequence"}
@@ -533,7 +534,7 @@ func (m *module) impure(t *testing.T, folder, facts string) (findings []string) 
 	return append(findings, notData(object.Type(), facts, nil)...)
 }
 
-// notData tells what of a type is no data: functions and interfaces, however deep.
+// notData returns the parts of a type that are no data: functions and interfaces, at any depth.
 func notData(typ types.Type, path string, seen []types.Type) (findings []string) {
 	if slices.Contains(seen, typ) {
 		return nil

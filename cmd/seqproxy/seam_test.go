@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// seesInside are the test files of sequence that are inside the package: the seam, through which all
-// others reach what users of the package do not see, and tables of what only decides.
+// seesInside are the test files of sequence that are inside the package: the seam, through which
+// all other tests reach its inside, and tables of what only decides.
 var seesInside = []string{
 	"names_unknown_test.go",
 	"seam_cache_test.go",
@@ -21,7 +21,8 @@ var seesInside = []string{
 	"timing_test.go",
 }
 
-// TestTestsOfSequenceReachInsideThroughTheSeam: so a change of layout edits the seam, and no test.
+// TestTestsOfSequenceReachInsideThroughTheSeam: a change of layout then edits the seam, and no
+// test.
 func TestTestsOfSequenceReachInsideThroughTheSeam(t *testing.T) {
 	files, err := filepath.Glob("../../sequence/*_test.go")
 	if err != nil {

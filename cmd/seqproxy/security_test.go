@@ -148,8 +148,8 @@ func rightsAreEnough(t *testing.T, file string, more func(ask func(string) strin
 	rightsAreFine("with all tables there")
 }
 
-// tableRights are the rights of the account for sequences on each table, and what for. One without
-// a table is on the schema.
+// tableRights are the rights of the account for sequences on each table, and what they are for. A
+// right without a table is one on the schema.
 var tableRights = []struct{ rights, tables, use string }{
 	{"SELECT, UPDATE", "sequence", "giving numbers"},
 	{"SELECT", "sequence_options sequence_version sequence_member", "giving numbers"},

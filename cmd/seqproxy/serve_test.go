@@ -96,7 +96,7 @@ func TestInFrontOfOneServerItsAccountsLogIn(t *testing.T) {
 	for _, backend := range []string{"unix:" + s.Socket(), s.Addr()} {
 		name := "root"
 		if strings.HasPrefix(backend, "unix:") {
-			name = me.Username // the proxy's own connections need no password then
+			name = me.Username // then the proxy's own connections need no password
 		}
 		p := begin(t, "-backend", backend, "-user", name, "-listen", "127.0.0.1:0")
 		address := p.address()

@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The worker_id of a proxy comes from its environment, as that of a pod. It is killed, or stopped,
-// and started again, and another proxy is started with the same one.
+// The worker_id of a proxy comes from its environment, as for a pod. The proxy is killed, or
+// stopped, and started again, and another proxy is started with the same id.
 func TestAProxyWithAWorkerIDIsStartedAgain(t *testing.T) {
 	s := mysqltest.Start(t) // a server of its own, since the schema has a fixed name
 	config := write(t, "seqproxy.toml", apart+`

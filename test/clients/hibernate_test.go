@@ -34,7 +34,8 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 	second := mysqltest.Start(t)
 	p := start(t)
 	p.server.OnMariaDB(t, "sequences to compare with")
-	// Hibernate looks for classes by name, which those of a source file that is run have not.
+	// Hibernate looks for classes by name, which a source file that is run directly does not
+	// provide.
 	classes := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "javac", "-cp", hibernateJars, "-d", classes, "testdata/hibernate/Hibernate.java").CombinedOutput(); err != nil {
 		t.Fatalf("javac: %v\n%s", err, out)
@@ -80,7 +81,7 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 	}
 
 	// Two sequence servers divide the numbers, and two applications make ids at the same time. As
-	// the page says, whoever has the first number of "pooled" needs the second, too.
+	// the page says, the client with the first number of "pooled" needs the second, too.
 	db := p.open(t, p.proxy, schema, nil)
 	for _, text := range []string{"SEQPROXY ADD SEQUENCE SERVER '" + second.Addr() + "' WITH DIRECT WRITERS STOPPED", "DO NEXTVAL(pooled_seq)"} {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {

@@ -30,7 +30,7 @@ func ctrlCEndsTheStatement(t *testing.T, p *place) {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // its output tells
+		_ = cmd.Wait() // its output has the result
 		if ctx.Err() != nil {
 			t.Fatalf("the client did not end after Ctrl-C; it printed %s", out.String())
 		}

@@ -70,7 +70,7 @@ func TestPoolsThrowALostConnectionAway(t *testing.T) {
 			}
 			out, errs, err := output(ctx, t, p, target{login: "password"}, "", append(command, host, port, user, password, schema)...)
 			if err != nil {
-				// else SQLAlchemy has said there that a connection which it looked at is gone
+				// Otherwise SQLAlchemy has reported a connection that it checked as gone.
 				err = fmt.Errorf("%w: %s", err, tail(string(errs)))
 			}
 			return out, err

@@ -2,5 +2,5 @@
 
 package clients_test
 
-// raceDetector tells whether the tests run with it; the proxy is built alike.
+// raceDetector says whether the tests run with it; the proxy is built in the same way.
 const raceDetector = true

@@ -33,11 +33,11 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 		"CREATE SEQUENCE %s FORMAT 'PO-{yyyyMMdd}-{n:6}' TIME ZONE 'Asia/Shanghai'", "CREATE SEQUENCE %s UUID BINARY",
 		"CREATE SEQUENCE %s FORMAT '{yyyyMMdd}{n:8}'", "CREATE SEQUENCE %s UUID VERSION 4", "CREATE SEQUENCE %s SNOWFLAKE",
 		"CREATE SEQUENCE %s FORMAT '{yyyyMMdd}-{n:6}' RESET DAILY")
-	p.ofKinds(t, slices.Repeat([]string{"SELECT NEXTVAL('%s')"}, len(sequencesOfKinds))...) // SNOWFLAKE has a row for its worker now, RESET one for the day
+	p.ofKinds(t, slices.Repeat([]string{"SELECT NEXTVAL('%s')"}, len(sequencesOfKinds))...) // SNOWFLAKE has a row for its worker by now, RESET one for the day
 	t.Run("dumps", func(t *testing.T) { dumpsLeaveSequencesAlone(t, p) })
 	t.Run("mydumper", func(t *testing.T) { mydumperWritesTheSame(t, p) })
 	t.Run("a dump is loaded", func(t *testing.T) { dumpsOfSequencesLoad(t, p) })
-	p.dropSequences(t) // SQLAlchemy wants none but its own
+	p.dropSequences(t) // SQLAlchemy's tests fail with other sequences
 	for _, driver := range []string{"pymysql", "mysqldb"} {
 		t.Run("SQLAlchemy "+driver, func(t *testing.T) { sqlalchemyMakesAndDrops(t, p, driver) })
 	}

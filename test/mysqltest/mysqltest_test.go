@@ -151,7 +151,7 @@ func TestTheClientProgramReachesTheServer(t *testing.T) {
 	host, port, _ := strings.Cut(s.Addr(), ":")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	var warnings strings.Builder // of MariaDB 11.8's, that there is no password
+	var warnings strings.Builder // MariaDB 11.8's, about the missing password
 	cmd := exec.CommandContext(ctx, s.Client(t), "--no-defaults", "--protocol=tcp", "-uroot", "-h"+host, "-P"+port, "-Ne", "SELECT @@port")
 	cmd.Stderr = &warnings
 	out, err := cmd.Output()

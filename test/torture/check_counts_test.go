@@ -52,8 +52,7 @@ func TestCountersThatDoNotAddUpAreFound(t *testing.T) {
 	}
 }
 
-// On real servers, with processes that are killed and stopped, and a number that a client has kept
-// to itself.
+// Real servers, processes that are killed and stopped, and a number that a client has not reported.
 func TestTheCountersOfProcessesAreWhatClientsReceived(t *testing.T) {
 	s, end := newScenario(t, mysqltest.Program(t))
 	defer end()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What a process has open is seen: its TCP sockets by their addresses, and files by their number.
+// The check sees the open TCP sockets of a process, by their addresses, and its files, by their
+// number.
 func TestOpenFilesAndSocketsOfAProcessAreSeen(t *testing.T) {
 	count := func() ([]socket, int) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/network"
 )
 
-// took is a request on proxy 0 that brought n numbers.
+// took is a request to proxy 0 that brought n numbers.
 func took(begin, end time.Duration, conn int, first, n uint64) op {
 	return op{kind: &kind{name: "SELECT NEXTVAL", sequence: "photos"}, conn: conn, life: 1, shard: -1, begin: begin, end: end, first: first, n: n}
 }
@@ -53,7 +53,7 @@ func TestEveryWrongHistoryIsFound(t *testing.T) {
 		name   string
 		ops    []op
 		epochs []epochChange
-		want   string // what is found, "" for nothing
+		want   string // the finding, "" for none
 	}{
 		{"nothing wrong", []op{took(1, 2, 1, 1, 1), took(3, 4, 1, 2, 7), took(3, 4, 2, 9, 1)}, nil, ""},
 		{"one number twice", []op{from(1, took(1, 2, 1, 5, 1)), took(3, 4, 2, 5, 1)}, nil, "DUPLICATE: 5 of photos"},
@@ -108,7 +108,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		op   op
-		hit  part // by a fault at the time
+		hit  part // the part that a fault has hit at the time
 		want string
 	}{
 		{"sequence server away", failed(away), s.part(), ""},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A program that reads the zone has another day at each change, and at no other moment.
+// A program that reads the time zone has another day at each change, and at no other moment.
 func TestDaysAreShortInTheZoneOfTheRun(t *testing.T) {
 	path, from := filepath.Join(t.TempDir(), "zone"), time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	changes := chooseDays(rand.New(rand.NewPCG(1, 2)), from, 3*time.Minute, 2*time.Second, 9*time.Second)

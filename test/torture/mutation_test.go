@@ -17,8 +17,7 @@ import (
 	"seqproxy/test/network"
 )
 
-// scenario is two proxies that only give keys, with five in a segment, and what clients got from
-// them.
+// scenario is two keys-only proxies, with segments of five numbers, and what clients got from them.
 type scenario struct {
 	t   *testing.T
 	w   *world
@@ -27,7 +26,7 @@ type scenario struct {
 	ops []op // guarded by mu
 }
 
-// newScenario begins one with a program on one sequence server. end is to be called at its end.
+// newScenario begins a scenario with a program on one sequence server. end ends it.
 func newScenario(t *testing.T, program string) (s *scenario, end func()) {
 	t.Helper()
 	o := Options{Proxies: 2, Estate: "one", Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
@@ -44,7 +43,7 @@ func newScenario(t *testing.T, program string) (s *scenario, end func()) {
 	return &scenario{t: t, w: w, n: newNemesis(w)}, end
 }
 
-// play runs a scenario with a program and returns what the checks of the torture find.
+// play runs a scenario with a program and returns the findings of the torture's checks.
 func play(t *testing.T, program string, script func(*scenario)) []string {
 	t.Helper()
 	s, end := newScenario(t, program)
@@ -57,7 +56,7 @@ func play(t *testing.T, program string, script func(*scenario)) []string {
 	return found
 }
 
-// take takes numbers one by one from a proxy; what fails brings none.
+// take takes numbers one by one from a proxy, and ignores failures.
 func (s *scenario) take(proxy, count int) { s.takeOf("photos", proxy, count) }
 
 func (s *scenario) takeOf(sequence string, proxy, count int) {
@@ -109,7 +108,7 @@ func lostReservation(s *scenario) {
 	l.Set(network.Fair)
 }
 
-// The server does not commit by itself, and a proxy dies.
+// The server does not commit by itself, and a proxy is killed.
 func uncommitted(s *scenario) {
 	s.exec("SET GLOBAL autocommit = 0")
 	s.crash(0)
@@ -119,14 +118,14 @@ func uncommitted(s *scenario) {
 	s.take(1, 5)
 }
 
-// An old copy of the table is restored beside a proxy that runs.
+// An old copy of the table is restored while a proxy runs.
 func restoredBeside(s *scenario) {
 	s.take(0, 12)
 	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
 	s.take(0, 12)
 }
 
-// The same while the proxy is dead.
+// An old copy of the table is restored while the proxy is dead.
 func restoredMeanwhile(s *scenario) {
 	s.take(0, 12)
 	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
@@ -138,14 +137,14 @@ func restoredMeanwhile(s *scenario) {
 // A trigger undoes most of each reservation.
 func undoneByATrigger(s *scenario) {
 	s.exec("CREATE TRIGGER seqproxy.undone BEFORE UPDATE ON seqproxy.sequence FOR EACH ROW SET NEW.id = OLD.id + 1")
-	for range 5 { // by turns: each proxy alone would notice that the row goes back
+	for range 5 { // alternately: each proxy alone would notice that the row goes back
 		s.take(0, 1)
 		s.take(1, 1)
 	}
 }
 
-// The clock of a proxy is set back by a second, again and again. Without the build tag it cannot
-// be.
+// The clock of a proxy is set back by a second, again and again. Only a build with the tag can do
+// that.
 func clockSetBack(s *scenario) {
 	p := s.w.proxies[0]
 	s.must(s.w.admin(context.Background(), p, "CREATE SEQUENCE "+snow+" SNOWFLAKE"))
@@ -159,8 +158,8 @@ func clockSetBack(s *scenario) {
 	}
 }
 
-// A key takes a while at one proxy, so that some are under way at midnight. The other one gives as
-// many of the day that begins.
+// A key takes a while at one proxy, so that some are under way at midnight. The other proxy gives
+// as many of the day that begins.
 func throughMidnight(s *scenario) {
 	midnight := time.Now().Truncate(time.Second).Add(2 * time.Second)
 	s.must(writeZone(s.w.zoneFile(), []dayChange{{midnight, 1}}))
@@ -182,7 +181,7 @@ func throughMidnight(s *scenario) {
 	slow.Wait()
 }
 
-// scripts are what each fault of a single server is found by.
+// scripts find the faults of a single server.
 var scripts = map[planted.Name]func(*scenario){
 	planted.Commit:  lostReservation,
 	planted.Session: uncommitted,
@@ -206,9 +205,8 @@ func TestNoFaultIsFoundWhereNoneIsPlanted(t *testing.T) {
 	}
 }
 
-// A test that cannot find a fault that is known to be there proves nothing. So each of the checks
-// that keep numbers from being given twice is taken out in turn, and something has to happen that
-// it is for.
+// A test that cannot find a known fault proves nothing. So each check that keeps numbers from being
+// given twice is left out in a build, and a test must then show a duplicate.
 func TestEveryPlantedFaultIsFound(t *testing.T) {
 	if os.Getenv(mysqltest.ServerEnv) != "" {
 		t.Skip("planted faults are looked for on one server, the system's own")
@@ -220,7 +218,7 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	for name, script := range scripts {
 		t.Run(string(name), func(t *testing.T) {
 			t.Setenv(planted.Variable, string(name))
-			for range 3 { // a busy machine may be late for what a script does in time
+			for range 3 { // a busy machine may be too late for a script
 				if found := play(t, faulty, script); len(found) > 0 {
 					t.Log(found[0])
 					return
@@ -229,8 +227,9 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 			t.Error("no duplicate was found with the planted fault")
 		})
 	}
-	// These need several sequence servers, or a group: tests of sequence that have to fail. Which
-	// of two proxies notices first that a row went back is chance; so there are some attempts.
+	// These faults need several sequence servers, or a group: tests of sequence must fail with
+	// them. Which of two proxies first notices that a row went back is chance, so there are several
+	// attempts.
 	tests := filepath.Join(t.TempDir(), "sequence.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", planted.Tag, "-o", tests, "seqproxy/sequence")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The default is the same always, so that a change does not fail by the faults of another day; make
-// torture looks for those.
+// The default seed is fixed, so that a change does not fail by faults of another run; make torture
+// tries others.
 var seed = flag.Uint64("seed", 1, "of TestNoKeyIsGivenTwiceWhateverBreaks; 0 chooses one")
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
@@ -46,7 +46,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 	for _, c := range []struct {
 		estate string
 		time   time.Duration
-		wide   bool // a fault that is possible there has to be made, here or in another one
+		wide   bool // all faults that are possible there must occur, here or in another run
 	}{
 		{"one", 25 * time.Second, true},
 		{"block3", 18 * time.Second, true},
@@ -64,11 +64,11 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			}
 			r, err := run(*seed)
 			for again := uint64(1); errors.Is(err, errApart) && again <= 2; again++ {
-				// nothing can be concluded from it
+				// Such a run shows nothing.
 				t.Logf("with seed %d: %v", *seed+again-1, err)
 				r, err = run(*seed + again)
 			}
-			if err == nil && len(r.Wrong) > 0 && r.OnlyLate() { // it must not come in two more
+			if err == nil && len(r.Wrong) > 0 && r.OnlyLate() { // two further runs must not show it
 				found := fmt.Sprintf("torture, -estate %s -seed %d: %s", c.estate, r.Seed, strings.Join(r.Wrong, "\n"))
 				t.Log(found)
 				for more := 0; more < 2 && err == nil && (more == 0 || len(r.Wrong) == 0); more++ {
@@ -90,7 +90,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 				t.Errorf("%d things are wrong; go test ./test/torture -run Whatever -args -seed %d, or make torture ARGS='-estate %s -seed %d'", len(r.Wrong), *seed, c.estate, *seed)
 			}
 			if enough := map[bool]int{false: 10, true: 3}[c.estate == "galera"]; r.Faults() < enough {
-				// of a cluster each takes long
+				// Each fault of a cluster takes long.
 				t.Errorf("only %d faults were made", r.Faults())
 			}
 			if r.made[clockJumps] == 0 && c.estate != "galera" && mysqld.ClockLibrary() != "" {
