@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -18,10 +21,20 @@ import (
 // Binding is a column that gets its numbers from a sequence.
 type Binding = plan.Binding
 
-// bindings are the columns that are bound. They do not change.
+// bindings are the columns that are bound. They do not change. nil is none.
 type bindings struct {
 	tables plan.Bindings
-	owners *sequence.Owners // that it was made of, beside the configuration; nil: not known yet
+	// The owners of sequences that are among them, beside the columns of the configuration; nil: it
+	// is not known which columns own one.
+	owners *sequence.Owners
+}
+
+// named returns the columns that are bound in tables of a name.
+func (b *bindings) named(table []byte) []Binding {
+	if b == nil {
+		return nil
+	}
+	return b.tables.Named(table)
 }
 
 // newBindings makes bindings of those of the configuration, and of owners. Of several
@@ -39,32 +52,72 @@ func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 	return b
 }
 
-// bound returns the bindings that are in force; nil if nothing is bound.
-func (s *Settings) bound() *bindings {
+// boundSoFar returns the bindings that are known of by now: enough for a log, and for nothing else.
+func (s *Settings) boundSoFar() *bindings {
 	owners := s.owners.Owners()
 	b := s.bindings.Load()
 	if b == nil || b.owners != owners {
 		b = newBindings(s.configured, owners)
 		s.bindings.Store(b)
 	}
-	if len(b.tables) == 0 {
-		return nil
-	}
 	return b
 }
 
-// insertsInto is the tables that a prepared statement puts rows into, and what was bound
-// when that was last looked at.
-type insertsInto struct {
-	names  [][]byte // in UTF-8
-	set    *Settings
-	owners *sequence.Owners
+// bound returns the bindings that are in force, nil if nothing is bound. Whoever asks first waits
+// until it is known which columns own a sequence, or the sequence server does not answer in time.
+// Where there are several shards, whose servers could generate the same keys, it is an error not to
+// know that. With one shard the configuration alone counts then.
+func (f *facts) bound() (*bindings, error) {
+	if f.at.routes.Default() == nil {
+		return nil, nil // there are no tables
+	}
+	b := f.at.set.boundSoFar()
+	if b.owners == nil {
+		why := f.awaitOwners()
+		if b = f.at.set.boundSoFar(); b.owners == nil && f.at.routes.Many() {
+			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+				"and INSERT and REPLACE wait for that where there are several shards: %s", why)
+		}
+	}
+	if len(b.tables) == 0 {
+		return nil, nil
+	}
+	return b, nil
 }
 
-// insertsOf returns that of the text just analysed, of which is still to be found out
-// what has to be filled in.
-func (p *planning) insertsOf() insertsInto {
-	var in insertsInto
+// awaitOwners waits, once for all sessions, for the columns that own a sequence. It returns why they
+// did not come then. The wait counts among what the command has waited.
+func (f *facts) awaitOwners() (why string) {
+	begun := stats.Clock()
+	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
+	shared := f.at.shared
+	shared.ownersAsked.Do(func() {
+		shared.ownersUnknown = "the sequence server did not say"
+		if _, err := f.at.set.owners.LoadOwners(context.Background()); err != nil {
+			shared.ownersUnknown = strings.TrimPrefix(forClient(err).Message, "seqproxy: ")
+			shared.Log.Warn("owned columns not known yet", logfield.Err(err))
+		}
+	})
+	return shared.ownersUnknown
+}
+
+// boundHere reports whether a column on the current shard is filled from a sequence. An error says
+// that it is not known.
+func (f *facts) boundHere() (bool, error) {
+	b, err := f.bound()
+	return b.bindsOn(f.at.routes.ForSchema(f.state.Schema), f.at.routes), err
+}
+
+// insertsInto is the tables that a prepared statement puts rows into, and what was bound when that
+// was last looked at.
+type insertsInto struct {
+	names [][]byte // in UTF-8
+	bound *bindings
+}
+
+// insertsOf returns that of the text just analysed, of which is still to be found out what has to
+// be filled in.
+func (p *planning) insertsOf() (in insertsInto, err error) {
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
@@ -76,9 +129,9 @@ func (p *planning) insertsOf() insertsInto {
 		}
 	}
 	if len(in.names) > 0 {
-		in.set, in.owners = p.at.set, p.at.set.owners.Owners()
+		in.bound, err = p.bound()
 	}
-	return in
+	return in, err
 }
 
 // errRebound: what a prepared INSERT is filled from has changed since. It would go on to
@@ -87,21 +140,20 @@ var errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: th
 	"was bound to a sequence, or is not any more (OWNED BY)")
 
 // stillBound is errRebound if a statement that was prepared has to be prepared again.
-func (s *Settings) stillBound(in *insertsInto) error {
+func (f *facts) stillBound(in *insertsInto) error {
 	if len(in.names) == 0 {
 		return nil
 	}
-	owners := s.owners.Owners()
-	if owners == in.owners && s == in.set {
-		return nil
+	now, err := f.bound()
+	if err != nil || now == in.bound {
+		return err
 	}
-	before, now := newBindings(in.set.configured, in.owners), newBindings(s.configured, owners)
 	for _, name := range in.names {
-		if !slices.Equal(before.tables.Named(name), now.tables.Named(name)) {
+		if !slices.Equal(in.bound.named(name), now.named(name)) {
 			return errRebound
 		}
 	}
-	in.set, in.owners = s, owners
+	in.bound = now
 	return nil
 }
 
@@ -151,17 +203,16 @@ func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 		return nil, nil
 	}
 	_, _ = s.owners.LoadOwners(ctx) // or those that are known
-	bound := s.bound()
-	if bound == nil {
-		return nil, nil
-	}
 	var list []Binding
-	for _, of := range bound.tables {
+	for _, of := range s.boundSoFar().tables {
 		list = append(list, of...)
 	}
 	slices.SortFunc(list, func(a, b Binding) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Sequence, b.Sequence))
 	})
+	if len(list) == 0 {
+		return nil, nil
+	}
 	columns := make([]backend.Column, len(list))
 	for i, b := range list {
 		columns[i] = backend.Column{Schema: b.Schema, Table: b.Table, Column: b.Column}

@@ -33,7 +33,7 @@ func (x *executor) execute(payload []byte) error {
 	p := x.at.preparedAs(id)
 	if p != nil {
 		x.relay.takesPrepared(p)
-		if err := x.at.set.stillBound(&p.inserts); err != nil {
+		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
 		}
 	}
@@ -206,7 +206,7 @@ func (x *executor) executeBulk(payload []byte) error {
 	p := x.at.preparedAs(id)
 	if p != nil {
 		x.relay.takesPrepared(p)
-		if err := x.at.set.stillBound(&p.inserts); err != nil {
+		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.at.dropLongData(p.conn, p, err)
 		}
 		if p.ticket != nil && p.local == nil {

@@ -2,17 +2,13 @@ package session
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
-	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -52,7 +48,8 @@ func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error)
 // factsOfTables is factsFor where it matters what is bound in tables, on the server that the text
 // goes to.
 func (p *planning) factsOfTables(at plan.Moment) error {
-	if err := p.ownersUnknown(); err != nil {
+	bound, err := p.bound()
+	if err != nil {
 		return err
 	}
 	c, err := p.at.Attach()
@@ -61,8 +58,8 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 	}
 	f := p.factsFor(at)
 	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello().FoldsTables, p.at.login.Capabilities.Has(protocol.BulkOperations)
-	if b := p.at.set.bound(); b != nil {
-		f.Bound = b.tables
+	if bound != nil {
+		f.Bound = bound.tables
 	}
 	return nil
 }
@@ -76,31 +73,23 @@ func refusedQuery(b *plan.Binding, err error) error {
 	return protocol.NotSupported("%s", plan.RefusedQuery(b, strings.TrimPrefix(refused.Message, "seqproxy: ")))
 }
 
-// boundTables reports whether the text just analysed has an INSERT or REPLACE into a
-// table with a bound column, as far as the name tells, or that is not known yet.
-func (p *planning) boundTables() bool {
-	if p.at.routes.Default() == nil {
-		return false
-	}
-	var bound *bindings
+// boundTables reports whether the text just analysed has an INSERT or REPLACE into a table with a
+// bound column, as far as the name tells. An error says that it is not known.
+func (p *planning) boundTables() (bool, error) {
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
 			continue
 		}
+		bound, err := p.bound()
 		if bound == nil {
-			if p.at.set.owners.Owners() == nil && p.ownersUnknown() != nil {
-				return true // planFilling tells the client
-			}
-			if bound = p.at.set.bound(); bound == nil {
-				return false
-			}
+			return false, err
 		}
-		if len(bound.tables.Named(t.Name)) > 0 || !ascii(t.Name) {
-			return true
+		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // binding returns what is bound in a table of the current shard, or nil.
@@ -129,25 +118,10 @@ func (b *backends) askSchema() error {
 	return nil
 }
 
-// boundHere reports whether a column on the current shard is filled from a sequence, or that is
-// not known yet.
-func (f *facts) boundHere() bool {
-	if f.at.routes.Default() == nil {
-		return false
-	}
-	if f.ownersUnknown() != nil {
-		return true
-	}
-	return f.at.set.bound().bindsOn(f.at.routes.ForSchema(f.state.Schema), f.at.routes)
-}
-
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
 // bound columns: the server would make the keys itself. The error is the server's if it does not
 // take the text at all.
 func (p *planning) unreadRows(sql []byte) error {
-	if err := p.ownersUnknown(); err != nil {
-		return err
-	}
 	if !p.severalIn(sql) {
 		c, err := p.at.Attach()
 		if err != nil {
@@ -169,49 +143,12 @@ func (f *facts) severalIn(sql []byte) bool {
 	return f.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
 }
 
-// mayBringRows reports whether the text just analysed could put rows into tables that are not
-// known. That matters where boundHere says so.
-func (p *planning) mayBringRows(sql []byte) bool {
+// mayHideInsert reports whether the text just analysed is not read to its end, and could put rows
+// into a table with a bound column. An error says that it is not known whether there is one.
+func (p *planning) mayHideInsert(sql []byte) (bool, error) {
 	st := &p.stmt
-	return st.Words&statement.MayBringRows != 0 && (st.Kind != statement.CreateStored || p.severalIn(sql))
-}
-
-// meetOwners is awaitOwners if the text just analysed may put rows into tables.
-func (p *planning) meetOwners(sql []byte) {
-	if p.at.routes.Default() == nil {
-		return
+	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !p.severalIn(sql) {
+		return false, nil
 	}
-	into := func(t statement.TableRef) bool { return t.Kind != statement.Update }
-	if slices.ContainsFunc(p.stmt.Tables, into) || p.mayBringRows(sql) {
-		p.awaitOwners()
-	}
-}
-
-// awaitOwners waits, before the first INSERT, until it is known which columns own a sequence, or the
-// sequence server does not answer in time; that counts among what the command has waited.
-func (f *facts) awaitOwners() {
-	shared, owners := f.at.shared, f.at.set.owners
-	if owners.Owners() != nil {
-		return
-	}
-	begun := stats.Clock()
-	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
-	shared.ownersAsked.Do(func() {
-		if _, err := owners.LoadOwners(context.Background()); err != nil {
-			shared.ownersUnknown.Store(protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
-				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: ")))
-			shared.Log.Warn("owned columns not known yet", logfield.Err(err))
-		}
-	})
-}
-
-// ownersUnknown is an error as long as it is not known, in spite of awaitOwners, which columns own a
-// sequence, where there are several shards, whose servers could generate the same keys. With one
-// shard the configuration alone counts then.
-func (f *facts) ownersUnknown() error {
-	unknown := f.at.shared.ownersUnknown.Load()
-	if unknown == nil || !f.at.routes.Many() || f.at.set.owners.Owners() != nil {
-		return nil
-	}
-	return unknown
+	return p.boundHere()
 }

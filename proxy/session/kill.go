@@ -131,9 +131,12 @@ func (t *texts) killsAmong(sql []byte) error {
 		sql = text
 		t.at.shared.texts.Analyze(&t.planning.stmt, sql, t.state.Mode)
 	}
-	if len(t.planning.stmt.Tables) > 0 && t.planning.boundTables() {
+	bound, err := t.planning.boundTables()
+	switch {
+	case err != nil:
+	case bound:
 		err = t.filled(sql)
-	} else {
+	default:
 		err = t.special(sql)
 	}
 	if err == nil && t.at.cur != nil {

@@ -57,7 +57,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 			s.takesPrepared(p)
 			p.toServer(id)
 			executed = p
-			if err = s.set.stillBound(&p.inserts); err == nil {
+			if err = s.stillBound(&p.inserts); err == nil {
 				c, err = s.connFor(p)
 			}
 			if err == nil && p.ticket != nil {
@@ -120,13 +120,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 // boundLong refuses a text too long to be analysed that may put rows into a table with a bound
 // column. sql is its beginning.
 func (s *Session) boundLong(sql []byte) error {
-	if s.routes.Default() != nil {
-		s.awaitOwners()
-	}
-	if !s.boundHere() {
-		return nil
-	}
-	if err := s.ownersUnknown(); err != nil {
+	if bound, err := s.boundHere(); !bound {
 		return err
 	}
 	c, err := s.Attach()

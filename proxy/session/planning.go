@@ -42,19 +42,21 @@ const (
 )
 
 // treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE goes by it, too.
-func (p *planning) treatmentOf(sql []byte) treatment {
+func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	st := &p.stmt
-	switch {
-	case st.Words&statement.MayBringRows != 0 && p.mayBringRows(sql) && p.boundHere():
-		return unread
-	case len(st.Kills) > 0 && p.at.routes.Default() != nil:
-		return kills
-	case len(st.Tables) > 0 && p.boundTables():
-		return fills
-	case st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default() != nil:
-		return plain
+	if hides, err := p.mayHideInsert(sql); hides || err != nil {
+		return unread, err
 	}
-	return ordinary
+	if len(st.Kills) > 0 && p.at.routes.Default() != nil {
+		return kills, nil
+	}
+	if bound, err := p.boundTables(); bound || err != nil {
+		return fills, err
+	}
+	if st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default() != nil {
+		return plain, nil
+	}
+	return ordinary, nil
 }
 
 // concernsProxy says whether the text just analysed has calls that the proxy may answer or replace,

@@ -36,8 +36,9 @@ func (x *executor) prepare(sql []byte) error {
 	}()
 	st := &x.planning.stmt
 	x.planning.analyze(sql)
-	x.planning.meetOwners(sql)
-	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) && x.planning.boundHere() {
+	if hides, err := x.planning.mayHideInsert(sql); err != nil {
+		return err
+	} else if hides {
 		return x.planning.unreadRows(sql)
 	}
 	switch {
@@ -55,10 +56,14 @@ func (x *executor) prepare(sql []byte) error {
 			return x.prepareLocal(sql, x.at.set.admin.Columns(st), 0)
 		}
 	}
-	inserts := x.planning.insertsOf()
+	inserts, err := x.planning.insertsOf()
+	if err != nil {
+		return err
+	}
 	var query *plan.FilledQuery
-	if len(st.Tables) > 0 && x.planning.boundTables() {
-		var err error
+	if bound, err := x.planning.boundTables(); err != nil {
+		return err
+	} else if bound {
 		if query, sql, err = x.planning.beginFilling(sql, true); err != nil {
 			return err
 		}

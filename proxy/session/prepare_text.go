@@ -39,7 +39,7 @@ func (t *texts) preparesText(sql []byte) error {
 	case kind == statement.Execute:
 		if prepared, exists := t.named[d.Name]; ok && exists {
 			t.relay.explained = prepared.explained
-			if err := t.at.set.stillBound(&prepared.inserts); err != nil {
+			if err := t.planning.stillBound(&prepared.inserts); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,9 @@ func (t *texts) preparesText(sql []byte) error {
 		}
 		return err
 	case !ok:
-		if t.planning.awaitOwners(); !t.planning.boundHere() {
+		if bound, err := t.planning.boundHere(); err != nil {
+			return err
+		} else if !bound {
 			return t.delivery.single(sql)
 		}
 		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
@@ -102,12 +104,18 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
 		return in, err
 	}
-	p.meetOwners(text)
-	if p.mayBringRows(text) && p.boundHere() {
+	if hides, err := p.mayHideInsert(text); err != nil {
+		return in, err
+	} else if hides {
 		return in, errUnread
 	}
-	in.inserts, in.explained, in.runs = p.insertsOf(), plan.ExplainsID(st), st.Runs
-	if len(st.Tables) > 0 && p.boundTables() {
+	in.explained, in.runs = plan.ExplainsID(st), st.Runs
+	if in.inserts, err = p.insertsOf(); err != nil {
+		return in, err
+	}
+	if bound, err := p.boundTables(); err != nil {
+		return in, err
+	} else if bound {
 		fills, err := p.fillsText(text)
 		if err != nil {
 			return in, err
@@ -160,8 +168,7 @@ func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	p.awaitOwners()
-	if !p.boundHere() {
+	if bound, err := p.boundHere(); !bound && err == nil { // else what is in it decides
 		if p.stmt.Kind == statement.ExecuteImmediate {
 			return nil, nil
 		}
@@ -188,8 +195,12 @@ func (f *facts) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case row[0] == nil && string(row[1]) == "0" && f.boundHere():
-		return nil, errUnread // the server reads what cannot be converted
+	case row[0] == nil && string(row[1]) == "0": // the server reads what cannot be converted
+		bound, err := f.boundHere()
+		if bound {
+			err = errUnread
+		}
+		return nil, err
 	case row[0] == nil:
 		return nil, nil
 	}

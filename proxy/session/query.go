@@ -57,10 +57,11 @@ func (t *texts) query(sql []byte) error {
 			}
 		}
 	}
-	if (len(st.Tables) > 0 || st.Words&statement.MayBringRows != 0) && t.at.routes.Default() != nil && t.at.set.owners.Owners() == nil {
-		t.planning.meetOwners(sql)
+	how, err := t.planning.treatmentOf(sql)
+	if err != nil {
+		return t.order.answerAlone(func() error { return err })
 	}
-	switch t.planning.treatmentOf(sql) {
+	switch how {
 	case unread:
 		return t.order.answerAlone(func() error { return t.planning.unreadRows(sql) })
 	case kills:

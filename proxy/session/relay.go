@@ -230,7 +230,7 @@ func (r *relay) pending() bool { return r.batch.size > 0 }
 
 // suspects takes note of an insert id in an answer of c that its statement does not explain.
 func (r *relay) suspects(c *backend.Conn, e *expected) {
-	if !r.at.set.bound().bindsOn(c.Shard(), r.at.routes) {
+	if !r.at.set.boundSoFar().bindsOn(c.Shard(), r.at.routes) {
 		return
 	}
 	r.at.shared.Counters.Suspects.Add(1)

@@ -83,9 +83,12 @@ func (e *explanation) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
-	e.planning.meetOwners(sql)
 	replaced := false
-	switch e.planning.treatmentOf(sql) {
+	how, err := e.planning.treatmentOf(sql)
+	if err != nil {
+		return err
+	}
+	switch how {
 	case unread:
 		return e.planning.unreadRows(sql)
 	case kills:
@@ -100,8 +103,9 @@ func (e *explanation) decide(r *route, sql []byte) error {
 		}
 	}
 	var query *plan.FilledQuery
-	if len(st.Tables) > 0 && e.planning.boundTables() {
-		var err error
+	if bound, err := e.planning.boundTables(); err != nil {
+		return err
+	} else if bound {
 		if query, sql, err = e.planning.beginFilling(sql, false); err != nil {
 			return err
 		}

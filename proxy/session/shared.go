@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
@@ -38,7 +37,7 @@ type Shared struct {
 
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
-	ownersUnknown atomic.Pointer[protocol.ServerError] // why the first answer did not come
+	ownersUnknown string // why the answer did not come then; for those who have passed ownersAsked
 	columns       columnCache
 	// ReceivePeriod is the constant of that name, but in tests.
 	ReceivePeriod time.Duration

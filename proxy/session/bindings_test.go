@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/state"
+	"seqproxy/sequence"
+	"seqproxy/sequence/define"
+)
+
+// lateOwners are not known before somebody waits for them, nor then if there is an error.
+type lateOwners struct {
+	known *sequence.Owners
+	err   error
+	waits int
+}
+
+func (l *lateOwners) Owners() *sequence.Owners { return l.known }
+
+func (l *lateOwners) LoadOwners(context.Context) (*sequence.Owners, error) {
+	l.waits++
+	if l.err == nil {
+		l.known = &sequence.Owners{List: []sequence.Owner{{Sequence: "photos", Column: define.Column{Table: "photos", Column: "id"}}}}
+	}
+	return l.known, l.err
+}
+
+// asksFirst are the questions about bound columns. Each is the first that a proxy asks.
+var asksFirst = map[string]func(p *planning) (bound bool, err error){
+	"a column of the shard": func(p *planning) (bool, error) { return p.boundHere() },
+	"a table": func(p *planning) (bool, error) {
+		p.stmt.Analyze([]byte("INSERT INTO photos VALUES (DEFAULT)"), p.state.Mode)
+		return p.boundTables()
+	},
+	"a text that is not read to its end": func(p *planning) (bool, error) {
+		sql := []byte("SELECT 1; INSERT INTO photos VALUES ('1)")
+		p.stmt.Analyze(sql, p.state.Mode)
+		return p.mayHideInsert(sql)
+	},
+	"what is done with a text": func(p *planning) (bool, error) {
+		sql := []byte("INSERT INTO photos VALUES (DEFAULT)")
+		p.stmt.Analyze(sql, p.state.Mode)
+		how, err := p.treatmentOf(sql)
+		return err == nil && how == fills, err
+	},
+	"a text that is prepared": func(p *planning) (bool, error) {
+		p.stmt.Analyze([]byte("INSERT INTO photos VALUES (DEFAULT)"), p.state.Mode)
+		in, err := p.insertsOf()
+		return in.bound != nil, err
+	},
+	"a text that was prepared when nothing was bound": func(p *planning) (bool, error) {
+		err := p.stillBound(&insertsInto{names: [][]byte{[]byte("photos")}})
+		if errors.Is(err, errRebound) {
+			return true, nil
+		}
+		return false, err
+	},
+}
+
+func planningWith(t *testing.T, owners columnOwners, shards ...string) *planning {
+	t.Helper()
+	opts := backend.Options{Default: shards[0], Logger: zap.NewNop()}
+	for _, name := range shards {
+		opts.Shards = append(opts.Shards, backend.ShardOptions{Name: name, Nodes: []string{"127.0.0.1:1"}})
+	}
+	all, err := backend.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := &attachment{set: &Settings{owners: owners}, routes: all.Routes()}
+	at.shared = &Shared{Log: zap.NewNop()}
+	at.state = &state.State{}
+	return &planning{facts: facts{&ground{at: at, state: at.state, numbers: new(keys.Taker)}}}
+}
+
+func TestWhoAsksFirstWhatIsBoundWaitsForTheOwners(t *testing.T) {
+	for name, asks := range asksFirst {
+		for _, shards := range [][]string{{"one"}, {"one", "other"}} {
+			owners := &lateOwners{}
+			p := planningWith(t, owners, shards...)
+			for range 2 {
+				if bound, err := asks(p); !bound || err != nil || owners.waits != 1 {
+					t.Errorf("%s, shards %v: bound %v, %v, waited %d times, want bound and one wait", name, shards, bound, err, owners.waits)
+				}
+			}
+		}
+	}
+}
+
+func TestWithoutTheOwnersNothingCountsAsUnboundWhereThereAreSeveralShards(t *testing.T) {
+	for name, asks := range asksFirst {
+		owners := &lateOwners{err: errors.New("down")}
+		p := planningWith(t, owners, "one", "other")
+		for range 2 {
+			if bound, err := asks(p); bound || err == nil || !strings.Contains(err.Error(), "is not known yet") || owners.waits != 1 {
+				t.Errorf("%s: bound %v, %v, waited %d times, want an error after one wait", name, bound, err, owners.waits)
+			}
+		}
+		owners.known, owners.err = &sequence.Owners{}, nil
+		if bound, err := asks(p); bound || err != nil {
+			t.Errorf("%s: bound %v, %v once it is known that no column owns a sequence", name, bound, err)
+		}
+	}
+}
+
+func TestWithOneShardTheConfigurationCountsWithoutTheOwners(t *testing.T) {
+	for name, asks := range asksFirst {
+		for _, configured := range [][]Binding{nil, {{Table: "photos", Column: "id", Sequence: "photos"}}} {
+			p := planningWith(t, &lateOwners{err: errors.New("down")}, "one")
+			p.at.set.configured = configured
+			if bound, err := asks(p); bound != (configured != nil) || err != nil {
+				t.Errorf("%s, configured %v: bound %v, %v", name, configured, bound, err)
+			}
+		}
+	}
+}
