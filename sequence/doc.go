@@ -8,10 +8,10 @@
 // The package is made of parts, each with one reason to change. Package segment is arithmetic
 // without lock or I/O. A sequence is what is known of one here: package cache has its numbers in
 // memory, clocked and periods make keys by the time. Package member reserves on one of several
-// servers, and keeps numbers from coming twice. servers are those of the plan in force.
-// Package store has the SQL of its tables, package link its connections and their checks, package
-// ticket the tables of other shapes. What is below calls nothing above: it returns an outcome, or
-// raises a number that the part above compares.
+// servers, and keeps numbers from coming twice. servers are those of the plan in force. Package
+// store has the SQL of its tables, and package steps that of a change of their set. Package link
+// has its connections and their checks, package ticket the tables of other shapes. What is below
+// calls nothing above: it returns an outcome, or raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
 // Each change there has a version. Every process asks for the last one three times a second, obeys

@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/stats"
+	"seqproxy/sequence/steps"
 )
 
 // What a change of the set of sequence servers is about; see package change.
@@ -126,7 +127,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 				errs[i] = err
 				return
 			}
-			stores[i] = planStore{v.Store}
+			stores[i] = steps.On(v.Store)
 			limited, stop := context.WithTimeoutCause(ctx, v.Config.Link.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
 			conn, err := v.Conn(limited)

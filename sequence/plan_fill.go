@@ -7,15 +7,16 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/steps"
 )
 
 // Fill implements [change.Servers]. Who is silent for long is not waited for.
 func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	for _, m := range members {
-		m.(planStore).announce(ctx)
+		m.(steps.Store).Announce(ctx)
 	}
 	for _, m := range members {
-		v := m.(planStore)
+		v := m.(steps.Store)
 		var version uint64
 		if err := v.Pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.Table.Version+" WHERE `one` = 1").Scan(&version); err != nil {
 			continue

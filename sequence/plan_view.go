@@ -16,6 +16,7 @@ import (
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/steps"
 	"seqproxy/sequence/store"
 )
 
@@ -159,7 +160,7 @@ func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 func (a *servers) meet(ctx context.Context) []change.Met {
 	met := make([]change.Met, len(a.all))
 	member.Each(ctx, a.all, func(ctx context.Context, i int, v *server) error {
-		met[i].Store = planStore{v.Store}
+		met[i].Store = steps.On(v.Store)
 		var said change.Report
 		conn, err := v.Conn(ctx)
 		if err == nil {
@@ -200,7 +201,7 @@ func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 			return &UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
 		}
 		is := plan.Of(m.ID)
-		places[i] = shareOf(&is)
+		places[i] = steps.ShareOf(&is)
 		if err := checkShare(&places[i]); err != nil {
 			return err
 		}
@@ -370,7 +371,7 @@ func joinFirstPlan(ctx context.Context, v *server, among []*server, plan *Plan, 
 // the first plan. locking may be " FOR UPDATE".
 func fitsPlan(ctx context.Context, v *server, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
 	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
-	return planStore{v.Store}.eachRow(ctx, on, locking, func(name string, id uint64) error {
+	return steps.On(v.Store).EachRow(ctx, on, locking, func(name string, id uint64) error {
 		if !h.Has(id) {
 			return v.WrongResidue(ctx, among, name, id, h)
 		}

@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
+	"seqproxy/sequence/steps"
 	"seqproxy/sequence/store"
 )
 
@@ -311,7 +312,7 @@ func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) 
 }
 
 // PlanStore is what a change of members sees of it.
-func (v Server) PlanStore() change.Store { return planStore{v.Store} }
+func (v Server) PlanStore() change.Store { return steps.On(v.Store) }
 
 // Retries is how often this process has tried again.
 func (v Server) Retries() uint64 { return v.s.counters.Retries.Load() }

@@ -50,7 +50,7 @@ var floors = []floor{
 	{"proxy/session.relay", []string{"proxy/session.attachment", "proxy/session.backends", "proxy/session.batch", "proxy/session.client", "proxy/session.memoryShare", "proxy/session.slow", "proxy/session.idleness"}},
 	{"proxy/session.attachment", []string{"proxy/session.backends", "proxy/session.client", "proxy/session.outside", "proxy/session.prepared", "proxy/session.preparedSet", "proxy/session.Settings"}},
 	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence.servers", "sequence.ownedColumns", "sequence/member", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
+	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence.servers", "sequence.ownedColumns", "sequence/member", "sequence/group", "sequence/steps", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
 	{"sequence.sequence", []string{"sequence/cache", "sequence/stats"}},
 	{"sequence/ticket.Tables", []string{"sequence/ticket.Counter", "sequence/cache", "sequence/member"}},
 	{"sequence/cache.Cache", []string{"sequence/cache.stock", "sequence/cache.line", "sequence/cache.alarm", "sequence/cache.sizes", "sequence/cache.counter", "sequence/cache.exhaustion", "sequence/cache.batches", "sequence/cache.gathering"}},
@@ -58,7 +58,7 @@ var floors = []floor{
 	{"sequence/member.Several", []string{"sequence/member.Server", "sequence/group", "sequence/store", "sequence/link"}},
 	{"sequence/member.Server", []string{"sequence/group", "sequence/store", "sequence/link"}},
 	{"sequence/group.Ceilings", []string{"sequence/store", "sequence/link"}},
-	{"sequence.planStore", []string{"sequence/store"}},
+	{"sequence/steps.Store", []string{"sequence/store"}},
 	{"sequence/store.Store", []string{
 		"sequence/store.LimitTable", "sequence/store.OptionTable", "sequence/store.PlanTable", "sequence/store.ProxyTable", "sequence/store.Schema", "sequence/link",
 	}},

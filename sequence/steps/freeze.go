@@ -1,4 +1,4 @@
-package sequence
+package steps
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 )
 
 // lockRows locks the table's rows, and the gaps between them.
-func (s planStore) lockRows(ctx context.Context, tx *sql.Tx) error {
-	return s.eachRow(ctx, tx, " FOR UPDATE", func(string, uint64) error { return nil })
+func (s Store) lockRows(ctx context.Context, tx *sql.Tx) error {
+	return s.EachRow(ctx, tx, " FOR UPDATE", func(string, uint64) error { return nil })
 }
 
-// eachRow calls f with each row of the table. locking may be " FOR UPDATE".
-func (s planStore) eachRow(ctx context.Context, on link.Querier, locking string, f func(name string, id uint64) error) error {
+// EachRow calls f with each row of the table. locking may be " FOR UPDATE".
+func (s Store) EachRow(ctx context.Context, on link.Querier, locking string, f func(name string, id uint64) error) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+locking)
 	if err != nil {
 		return fmt.Errorf("read the rows of %s on %s: %w", s.Table.Sequence, s.Name(), err)
@@ -41,7 +41,7 @@ func (s planStore) eachRow(ctx context.Context, on link.Querier, locking string,
 
 // saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved by
 // hand since others were.
-func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (s Store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	end, saved := s.Seen.Load().Max, s.Table.PlanStart+".`saved`"
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
 		"ON DUPLICATE KEY UPDATE `saved` = IF("+saved+" IS NOT NULL AND VALUES(`saved`) = ?, "+saved+", GREATEST(IFNULL("+saved+", 0), VALUES(`saved`)))", plan, end)
@@ -59,7 +59,7 @@ func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error 
 
 // restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of
 // its column any more was changed by hand, and stays.
-func (s planStore) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+func (s Store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, s.Seen.Load().Max, plan)
 	if err == nil {
@@ -72,7 +72,7 @@ func (s planStore) restoreRows(ctx context.Context, tx *sql.Tx, where string, pl
 }
 
 // thaw has a member go on as before a change, in the transaction that has locked the row of that.
-func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
+func (s Store) thaw(ctx context.Context, tx *sql.Tx, p *change.Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package sequence
+package steps
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// shareOf is which numbers are a member's.
-func shareOf(m *Membership) segment.Share {
+// ShareOf is which numbers are a member's.
+func ShareOf(m *change.Membership) segment.Share {
 	return segment.Share{Plan: m.Plan, ID: m.ID, Position: uint64(m.Position), Count: uint64(m.Count), Interleave: m.Interleave, Block: m.Block}
 }
 
 // beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
 // what other members know. goes tells that the member may go by the ceilings of the plan.
-func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *Membership, goes bool, theirs *handover) error {
+func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, is *change.Membership, goes bool, theirs *handover) error {
 	if err := s.Options.Copy(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
 		return err
 	}
-	share := shareOf(is)
+	share := ShareOf(is)
 	for _, text := range []string{
 		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, p.`floor` FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
 			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
@@ -44,7 +44,7 @@ func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *
 
 // reportAbove tells of rows that nobody has frozen and that went on above the floors: the member was
 // believed to be gone.
-func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (s Store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {

@@ -1,4 +1,4 @@
-package sequence
+package steps
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 // enterProxies enters those who may hold numbers, in the transaction in which a member accepts a change.
 // Nobody knows who was registered with a removed member alone that could not be asked: one entry
 // stands for them until an operator deletes it.
-func (s planStore) enterProxies(ctx context.Context, tx *sql.Tx, p *Plan, holders change.Holders) error {
-	var lists [][]Proxy
+func (s Store) enterProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, holders change.Holders) error {
+	var lists [][]store.Proxy
 	for _, list := range holders.Proxies {
-		if known, ok := list.([]Proxy); ok {
+		if known, ok := list.([]store.Proxy); ok {
 			lists = append(lists, known)
 		}
 	}
 	if away := holders.Unasked; away != "" {
-		lists = append(lists, []Proxy{{
+		lists = append(lists, []store.Proxy{{
 			ID:   fmt.Sprintf("%.26s", strings.ReplaceAll(p.UUID, "-", "")),
 			Host: "those that only " + away + " knew, which was away when it was taken out", Since: time.Now(),
 			Silent: 2 * s.Config.Stale, // nobody waits for a sign of life
@@ -39,7 +39,7 @@ func (s planStore) enterProxies(ctx context.Context, tx *sql.Tx, p *Plan, holder
 
 // copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does so. was is what
 // it was before.
-func (s planStore) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
+func (s Store) copyProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, was *change.Membership, theirs []store.Proxy) error {
 	if was.RemovedBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", s.Name(), err)

@@ -1,0 +1,107 @@
+package steps
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
+)
+
+// Obey implements [change.Settler]. Each row is set to the member's first position above the
+// floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
+func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+	var theirs handover
+	var lists [][]store.Proxy
+	for _, k := range known {
+		h := k.More.(handover)
+		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
+	}
+	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), store.MergeProxies(lists)
+	var was change.Membership
+	err = s.Transact(ctx, func(tx *sql.Tx) error {
+		now, _, err := s.lockPlan(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		state := now.State
+		was, err = s.Plans.LockMembership(ctx, tx)
+		if brought = err == nil && was.Plan < p.Number; !brought {
+			return err
+		}
+		if state == "" {
+			now = *p
+			now.State, now.Ballot = change.InForce, 0
+			if err := s.Plans.Save(ctx, tx, &now); err != nil {
+				return err
+			}
+		}
+		if state != change.Accepted { // else it has them
+			if err := s.writeFloors(ctx, tx, p.Number, floors); err != nil {
+				return err
+			}
+		}
+		if err := s.lockRows(ctx, tx); err != nil {
+			return err
+		}
+		// What another change left frozen is what the member gave.
+		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
+			return err
+		}
+		is := p.Of(was.ID)
+		if is.Count == 0 { // its rows stay frozen
+			err = errors.Join(s.reportAbove(ctx, tx, p.Number), s.saveRows(ctx, tx, p.Number))
+		} else {
+			// One that was not frozen was away, or has forgotten. Perhaps nobody has recorded how
+			// far it may go.
+			err = s.beginRows(ctx, tx, p, &was, &is, state == change.Frozen || state == change.Accepted, &theirs)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.Plans.SaveMembership(ctx, tx, is); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
+		if err != nil {
+			return fmt.Errorf("end older changes: %w", err)
+		}
+		// Not the whole row: a coordinator may be at work there, and goes by what was promised.
+		return s.setState(ctx, tx, p.Number, change.InForce)
+	})
+	if err != nil {
+		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
+	}
+	if brought {
+		s.Log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
+		s.Announce(ctx)
+	}
+	return brought, nil
+}
+
+// openStates are those of a change that has yet to be ended, as SQL has them.
+const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
+
+// LetGo implements [change.Settler].
+func (s Store) LetGo(ctx context.Context, p *change.Plan, left bool) error {
+	open := false
+	err := s.Transact(ctx, func(tx *sql.Tx) error {
+		now, _, err := s.lockPlan(ctx, tx, p)
+		if open = err == nil && now.Open() && (!left || now.State == change.Proposed); !open {
+			return err
+		}
+		return s.thaw(ctx, tx, p)
+	})
+	if err != nil {
+		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", s.Name(), p.UUID, err)
+	}
+	if open {
+		s.Log.Warn("change of sequence servers aborted", zap.String("change", p.UUID), zap.Uint64("plan", p.Number))
+		s.Announce(ctx)
+	}
+	return nil
+}
