@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/member"
@@ -42,7 +41,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 	members := s.servers.Now().Members
 	onAll, lost := func() (bool, error) {
 		// A replica that does not answer may take all the time, which what comes next needs, too.
-		asking, stop := halfOf(ctx)
+		asking, stop := await.Half(ctx)
 		defer stop()
 		return s.servers.Now().OnNodes(asking)
 	}()
@@ -50,7 +49,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		wait := ctx
 		if lost == nil { // there is something to be asked after that
 			var stop context.CancelFunc
-			wait, stop = halfOf(ctx)
+			wait, stop = await.Half(ctx)
 			defer stop()
 		}
 		if silent := s.waitForProxies(wait, r.Version); silent != nil && lost != nil {
@@ -63,13 +62,4 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
 	return errors.Join(member.Each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepsPast(ctx, r) })...)
-}
-
-// halfOf ends when half of the time that is left of ctx is over.
-func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
-	until, ok := ctx.Deadline()
-	if !ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, time.Until(until)/2, await.ErrPatience)
 }

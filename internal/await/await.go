@@ -28,3 +28,12 @@ func Jitter(d time.Duration) time.Duration {
 // ErrPatience is the cause of a context's end when a wait has reached its bound, and the caller is
 // still there.
 var ErrPatience = errors.New("no answer in time")
+
+// Half ends when half of the time that is left of ctx is over.
+func Half(ctx context.Context) (context.Context, context.CancelFunc) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, time.Until(until)/2, ErrPatience)
+}

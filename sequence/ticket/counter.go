@@ -57,7 +57,7 @@ type Ticket struct {
 }
 
 func newCounter(o *Options, database, name string) *Counter {
-	t := &Counter{all: o, table: NewTable(database, name, o.Server.At, o.Server.Config.Link.IOTimeout)}
+	t := &Counter{all: o, table: newTable(database, name, o.Server.At, o.Server.Config.Link.IOTimeout)}
 	t.mark = o.State.TicketMark(t.table.Quoted)
 	t.cache = cache.New(o.Common, reserver{t}, store.Row{Name: t.table.FullName()})
 	return t

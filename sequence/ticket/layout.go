@@ -33,8 +33,8 @@ type Table struct {
 	patience       time.Duration // for UNLOCK TABLES, even after the caller's time
 }
 
-// NewTable does no I/O.
-func NewTable(database, name string, at func() string, patience time.Duration) Table {
+// newTable does no I/O.
+func newTable(database, name string, at func() string, patience time.Duration) Table {
 	return Table{Database: database, Name: name, Quoted: define.Quote(database) + "." + define.Quote(name), at: at, patience: patience}
 }
 

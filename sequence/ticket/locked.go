@@ -73,9 +73,9 @@ func (l *Locked) next(ctx context.Context) (uint64, error) {
 	return uint64(id), err
 }
 
-// MoveTo writes a row with the number id, after which the counter continues above it. If the
+// moveTo writes a row with the number id, after which the counter continues above it. If the
 // statement was not sent, the counter is where it was.
-func (l *Locked) MoveTo(ctx context.Context, id uint64) (sent bool, err error) {
+func (l *Locked) moveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
 	text, args := "INSERT INTO "+l.Quoted+" ("+define.Quote(l.ID)+") VALUES (?)", []any{number}
 	if l.Layout.Stub != "" {
@@ -92,8 +92,8 @@ func (l *Locked) MoveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	return true, err
 }
 
-// Forget deletes the row of a number that next has taken, unless MoveTo did.
-func (l *Locked) Forget(ctx context.Context, id uint64) error {
+// forget deletes the row of a number that next has taken, unless moveTo did.
+func (l *Locked) forget(ctx context.Context, id uint64) error {
 	if l.Layout.Stub != "" {
 		return nil
 	}
@@ -101,8 +101,8 @@ func (l *Locked) Forget(ctx context.Context, id uint64) error {
 	return err
 }
 
-// NextUnnamed is next without a stub: it renews the row of one that the table has.
-func (l *Locked) NextUnnamed(ctx context.Context) (first uint64, err error) {
+// nextUnnamed is next without a stub: it renews the row of one that the table has.
+func (l *Locked) nextUnnamed(ctx context.Context) (first uint64, err error) {
 	if l.Layout.Stub == "" {
 		return l.next(ctx)
 	}
@@ -135,7 +135,7 @@ func (l *Locked) Reserve(ctx context.Context, want, mark uint64) (r Reservation,
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		r.WentBack, r.Gave = true, first
-		if _, err = l.MoveTo(ctx, mark); err != nil {
+		if _, err = l.moveTo(ctx, mark); err != nil {
 			return r, err
 		}
 		first, err = l.next(ctx)
@@ -158,14 +158,14 @@ func (l *Locked) Reserve(ctx context.Context, want, mark uint64) (r Reservation,
 	}
 	n := min(want, (r.Max-first)/l.Step+1)
 	if n > 1 {
-		if sent, err := l.MoveTo(ctx, first+(n-1)*l.Step); err != nil {
+		if sent, err := l.moveTo(ctx, first+(n-1)*l.Step); err != nil {
 			r.Lost = 1
 			if sent {
 				r.Lost = n
 			}
 			return r, err
 		}
-		if err := l.Forget(ctx, first); err != nil {
+		if err := l.forget(ctx, first); err != nil {
 			r.Lost = n
 			return r, err
 		}

@@ -11,9 +11,9 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// SetUpSource sets the session of a connection to any server. lossy says why the server could lose
+// setUpSource sets the session of a connection to any server. lossy says why the server could lose
 // what it has committed.
-func SetUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
+func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
 	if err := link.SetUpSession(ctx, conn, silence); err != nil {
 		return "", err
 	}
@@ -33,8 +33,8 @@ func SetUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lo
 // sourcesBegin starts the list of tables in the comment of a sequence that was made from them.
 const sourcesBegin = "imported from "
 
-// WithSource returns the comment with the name of a table added.
-func WithSource(comment, from string) string {
+// withSource returns the comment with the name of a table added.
+func withSource(comment, from string) string {
 	switch {
 	case comment == "":
 		return sourcesBegin + from
@@ -44,8 +44,8 @@ func WithSource(comment, from string) string {
 	return comment + "; " + sourcesBegin + from
 }
 
-// NamesSource reports whether a comment names a table.
-func NamesSource(comment, from string) bool {
+// namesSource reports whether a comment names a table.
+func namesSource(comment, from string) bool {
 	_, sources, _ := strings.Cut(comment, sourcesBegin)
 	return strings.Contains(", "+sources+",", ", "+from+",")
 }

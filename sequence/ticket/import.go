@@ -1,19 +1,16 @@
-package sequence
+package ticket
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
-	"seqproxy/sequence/ticket"
 )
 
 // importDistance is how far above its last number a table's counter is raised, at most: more than
@@ -23,8 +20,8 @@ const importDistance = 1 << 40
 // importRoom is how many numbers must remain on each side, at least.
 const importRoom = 1000
 
-// TicketImport names a ticket table, on any server, whose counter is to become a sequence.
-type TicketImport struct {
+// Import names a ticket table, on any server, whose counter is to become a sequence.
+type Import struct {
 	Database, Table string
 	// From names the table and its server in the comment of the sequence. The same table must have
 	// the same name in every import.
@@ -34,8 +31,8 @@ type TicketImport struct {
 	Next     uint64 // with DryRun: the table's next number, as the caller has read it
 }
 
-// TicketsImported says what ImportTickets did, or would do.
-type TicketsImported struct {
+// Imported says what an import did, or would do.
+type Imported struct {
 	Created bool   // the sequence was made
 	Raised  bool   // the sequence was there; it was raised, or the table's counter was
 	Next    uint64 // the next number of the sequence; 0 if none is left
@@ -44,7 +41,29 @@ type TicketsImported struct {
 	Lossy string
 }
 
-// ImportTickets has a sequence give the numbers behind those that a ticket table gave, and raises
+// Destination is the sequence that an import goes to.
+type Destination interface {
+	// Look says what it is, which number comes next, 0 if none is left, and where it ends.
+	// [define.ErrUnknown]: it is not there.
+	Look(ctx context.Context) (def define.Definition, next, limit uint64, err error)
+	// LimitOfNew is the highest number that it could have. It refuses what several servers cannot have.
+	LimitOfNew(ctx context.Context, def *define.Definition) (uint64, error)
+	// Create makes it, and returns its first number.
+	Create(ctx context.Context, def *define.Definition) (first uint64, err error)
+	// Raise has it go on above n.
+	Raise(ctx context.Context, n uint64) error
+	// SetComment changes its comment.
+	SetComment(ctx context.Context, comment string) error
+}
+
+// ImportTiming are the clocks of an import.
+type ImportTiming struct {
+	Silence time.Duration // after which the table's server ends a connection
+	Unlock  time.Duration // for UNLOCK TABLES, even after the caller's time
+	Again   time.Duration // the first pause before a table is locked again that somebody else had locked
+}
+
+// CarryOut has a sequence give the numbers behind those that a ticket table gave, and raises
 // the table's own counter above the end of the sequence. So applications that go on taking numbers
 // of the table get no number that the sequence gives. conn is a connection to the table's server,
 // whose session settings are changed.
@@ -60,10 +79,10 @@ type TicketsImported struct {
 // not give without that; a later call begins again. If the table's counter is above the end of the
 // sequence, and its comment does not name the table, nobody can tell which of its numbers the table
 // gave: that is an error.
-func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketImport) (done TicketsImported, err error) {
+func (o Import) CarryOut(ctx context.Context, conn *sql.Conn, into Destination, timing ImportTiming) (done Imported, err error) {
 	nameless := func() string { return "" }
-	table := ticket.NewTable(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
-	lossy, err := ticket.SetUpSource(ctx, conn, s.timing.Silence)
+	table := newTable(o.Database, o.Table, nameless, timing.Unlock)
+	lossy, err := setUpSource(ctx, conn, timing.Silence)
 	if err != nil {
 		return done, err
 	}
@@ -74,7 +93,7 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 	if !layout.Transactional() {
 		lossy = "its engine is " + layout.Engine
 	}
-	m := ticketImport{TicketImport: o, s: s, max: layout.Max}
+	m := importing{Import: o, into: into, again: timing.Again, max: layout.Max}
 	if o.DryRun {
 		if err := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&m.step); err != nil {
 			return done, err
@@ -88,10 +107,11 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 	return done, err
 }
 
-// ticketImport is one import.
-type ticketImport struct {
-	TicketImport
-	s     *Sequences
+// importing is one import under way.
+type importing struct {
+	Import
+	into  Destination
+	again time.Duration
 	max   uint64 // of the table's column
 	step  uint64 // the distance between the table's numbers
 	first uint64 // a number that was taken of the table
@@ -99,86 +119,71 @@ type ticketImport struct {
 
 // importStep is what there is to do once a number was taken.
 type importStep struct {
-	create *CreateOptions    // nil: the sequence is there
-	def    define.Definition // of the sequence that is there
+	create bool              // the sequence is not there
+	def    define.Definition // of the sequence
 	ahead  uint64            // the number to write into the table; 0: nothing is to do
 }
 
 // decide looks at the sequence. It changes nothing, and refuses what cannot be done safely.
-func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported, error) {
+func (m *importing) decide(ctx context.Context) (importStep, Imported, error) {
 	none := importStep{}
-	def, state, err := m.s.Describe(ctx, []byte(m.Sequence))
-	if errors.Is(err, ErrUnknown) {
+	def, next, limit, err := m.into.Look(ctx)
+	if errors.Is(err, define.ErrUnknown) {
 		return m.decideNew(ctx)
 	}
 	if err != nil {
-		return none, TicketsImported{}, err
+		return none, Imported{}, err
 	}
-	there := TicketsImported{Next: state.After, Last: state.Limit}
+	there := Imported{Next: next, Last: limit}
 	if err := def.Importable(); err != nil {
 		return none, there, err
 	}
 	switch {
-	case m.first > state.Limit && ticket.NamesSource(def.Comment, m.From):
+	case m.first > limit && namesSource(def.Comment, m.From):
 		return none, there, nil
-	case m.first > state.Limit:
+	case m.first > limit:
 		return none, there, fmt.Errorf("the table's counter is at %d, above %d, where the sequence ends, and the sequence's comment names no import that put it there: "+
 			"the sequence could give again what the table gave. -table %s=NAME makes another sequence; or DROP SEQUENCE %s, and import again all tables that it was made from",
-			m.first, state.Limit, m.Table, define.Quote(def.Name))
-	case m.max-min(m.max, state.Limit) < importRoom*m.step:
+			m.first, limit, m.Table, define.Quote(def.Name))
+	case m.max-min(m.max, limit) < importRoom*m.step:
 		return none, there, fmt.Errorf("the sequence ends at %d, and the table's column at %d, with no room above the sequence: "+
-			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", state.Limit, m.max, define.Quote(def.Name), m.Table)
+			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", limit, m.max, define.Quote(def.Name), m.Table)
 	}
 	there.Raised = true
-	if after, ok := (segment.Rule{Step: def.Increment, Anchor: def.Start}).Next(m.first, state.Limit); !ok {
+	if after, ok := (segment.Rule{Step: def.Increment, Anchor: def.Start}).Next(m.first, limit); !ok {
 		there.Next = 0
 	} else if there.Next != 0 {
 		there.Next = max(there.Next, after)
 	}
-	return importStep{def: def, ahead: m.first + ((state.Limit-m.first)/m.step+1)*m.step}, there, nil
+	return importStep{def: def, ahead: m.first + ((limit-m.first)/m.step+1)*m.step}, there, nil
 }
 
 // decideNew is decide for a sequence that has to be made.
-func (m *ticketImport) decideNew(ctx context.Context) (importStep, TicketsImported, error) {
-	o := CreateOptions{Name: m.Sequence, Increment: m.step, Comment: ticket.WithSource("", m.From)}
-	limit, err := m.s.limitOfNew(ctx, &o)
+func (m *importing) decideNew(ctx context.Context) (importStep, Imported, error) {
+	def := define.Definition{Name: m.Sequence, Increment: m.step, Comment: withSource("", m.From)}
+	limit, err := m.into.LimitOfNew(ctx, &def)
 	if err != nil {
-		return importStep{}, TicketsImported{}, err
+		return importStep{}, Imported{}, err
 	}
 	distance := min(importDistance, (m.max-min(m.max, m.first))/2, limit-min(limit, m.first)) / m.step * m.step
 	if distance < importRoom*m.step {
-		return importStep{}, TicketsImported{}, m.noRoom()
+		return importStep{}, Imported{}, m.noRoom()
 	}
 	ahead := m.first + distance
-	o.Start, o.Max = m.first+m.step, ahead-m.step
-	return importStep{create: &o, ahead: ahead}, TicketsImported{Created: true, Next: o.Start, Last: o.Max}, nil
+	def.Start, def.Max = m.first+m.step, ahead-m.step
+	return importStep{create: true, def: def, ahead: ahead}, Imported{Created: true, Next: def.Start, Last: def.Max}, nil
 }
 
-func (m *ticketImport) noRoom() error {
+func (m *importing) noRoom() error {
 	return fmt.Errorf("the table's counter is at %d of %d: too few numbers are left for a sequence: MODIFY its column to BIGINT UNSIGNED", m.first, m.max)
 }
 
-// limitOfNew is the highest number of a new sequence. It refuses what several servers cannot have.
-func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uint64, err error) {
-	err = s.servers.Under(ctx, func(w *view) error {
-		limit = math.MaxUint64
-		for _, v := range w.Members {
-			if seen := v.Seen.Load(); seen != nil {
-				limit = min(limit, seen.Max)
-			}
-		}
-		def := o.definition()
-		return cmp.Or(w.dividable(&def), w.fits(&def))
-	})
-	return limit, err
-}
-
 // carryOut locks the table and makes the import.
-func (m *ticketImport) carryOut(ctx context.Context, table *ticket.Table, conn *sql.Conn, layout *ticket.Layout) (done TicketsImported, err error) {
-	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
+func (m *importing) carryOut(ctx context.Context, table *Table, conn *sql.Conn, layout *Layout) (done Imported, err error) {
+	waiting, stop := await.Half(ctx) // the rest of the time is for what comes next
 	defer stop()
 	l, err := table.Lock(waiting, conn, layout)
-	for wait := m.s.timing.importAgain; link.IsConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
+	for wait := m.again; link.IsConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
 		l, err = table.Lock(waiting, conn, layout)
 	}
 	if err != nil {
@@ -186,7 +191,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticket.Table, conn *
 	}
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
 	m.step = l.Step
-	if m.first, err = l.NextUnnamed(ctx); errors.Is(err, ErrExhausted) {
+	if m.first, err = l.nextUnnamed(ctx); errors.Is(err, define.ErrExhausted) {
 		m.first = m.max
 		return done, m.noRoom()
 	} else if err != nil {
@@ -194,39 +199,39 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticket.Table, conn *
 	}
 	do, done, err := m.decide(ctx)
 	if err != nil || do.ahead == 0 {
-		return done, errors.Join(err, l.Forget(ctx, m.first))
+		return done, errors.Join(err, l.forget(ctx, m.first))
 	}
-	if do.create == nil {
-		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first); err != nil {
+	if !do.create {
+		if err := m.into.Raise(ctx, m.first); err != nil {
 			return done, fmt.Errorf("raise the sequence above what the table gave: %w", err)
 		}
 	}
-	if _, err := l.MoveTo(ctx, do.ahead); err != nil {
+	if _, err := l.moveTo(ctx, do.ahead); err != nil {
 		return done, fmt.Errorf("raise the counter of %s: %w", table.Quoted, err)
 	}
-	if err := l.Forget(ctx, m.first); err != nil {
+	if err := l.forget(ctx, m.first); err != nil {
 		return done, err
 	}
-	if do.create == nil {
+	if !do.create {
 		return done, m.name(ctx, do.def.Comment)
 	}
-	made, err := m.s.Create(ctx, *do.create)
+	first, err := m.into.Create(ctx, &do.def)
 	if err != nil {
 		return done, fmt.Errorf("the table's counter was raised above %d, but the sequence could not be made: %w. Nobody gets the numbers between. "+
 			"Another import begins above them; CREATE SEQUENCE %s START WITH %d INCREMENT BY %d MAXVALUE %d uses them",
-			do.ahead, err, define.Quote(m.Sequence), do.create.Start, do.create.Increment, do.create.Max)
+			do.ahead, err, define.Quote(m.Sequence), do.def.Start, do.def.Increment, do.def.Max)
 	}
-	done.Next = made.First
+	done.Next = first
 	return done, nil
 }
 
 // name writes into the sequence's comment that the table's counter is above its end.
-func (m *ticketImport) name(ctx context.Context, comment string) error {
-	if ticket.NamesSource(comment, m.From) {
+func (m *importing) name(ctx context.Context, comment string) error {
+	if namesSource(comment, m.From) {
 		return nil
 	}
-	comment = ticket.WithSource(comment, m.From)
-	if _, err := m.s.Alter(ctx, []byte(m.Sequence), Alteration{Comment: &comment}); err != nil {
+	comment = withSource(comment, m.From)
+	if err := m.into.SetComment(ctx, comment); err != nil {
 		return fmt.Errorf("the table's counter is above the end of the sequence now, but the sequence's comment does not say so, and another import will need that: %w", err)
 	}
 	return nil
