@@ -87,11 +87,11 @@ func (b *backends) release(c *backend.Conn) {
 	if !b.effect.Expected {
 		return
 	}
-	code := c.Answer.ErrCode
+	first, last := c.Answer.ErrCode, c.Answer.ErrCode
 	if c.Answer.Rows || c.Answer.Results > 0 {
-		code = 0
+		first = 0
 	}
-	b.state.Apply(b.effect, code)
+	b.state.Apply(b.effect, first, last)
 }
 
 // expects says what the statement that is about to be sent may leave.

@@ -84,7 +84,6 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	d.state.Transacted(d.planning.stmt.Kind, d.planning.stmt.Words)
 	if changesTables(d.planning.stmt.Kind) {
 		d.at.shared.columns.forget()
 	}

@@ -158,14 +158,11 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 
 // noteExecuted is noteDone for an execution.
 func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
-	if p.set != nil {
-		x.planning.stmt.Analyze(p.set, p.mode)
-		x.delivery.noteDone(c, p.set)
+	if p.set == nil {
 		return
 	}
-	if c.Answer.ErrCode == 0 {
-		x.state.Transacted(p.shape.Kind, p.shape.Words)
-	}
+	x.planning.stmt.Analyze(p.set, p.mode)
+	x.delivery.noteDone(c, p.set)
 }
 
 // onLocalPrepared handles a command on a statement that no server knows.

@@ -43,9 +43,9 @@ func (e *Effect) Refused(by *protocol.ServerError) {
 		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// Apply records what an answered statement has left. code is the code of an error that is the first
-// answer, else 0. Apply may be called again for a statement that is sent again.
-func (st *State) Apply(e Effect, code uint16) {
+// Apply records what an answered statement has left. first and last are the codes of an error that is
+// the first answer, or the last; else 0. Apply may be called again for a statement that is sent again.
+func (st *State) Apply(e Effect, first, last uint16) {
 	if !e.Expected {
 		return
 	}
@@ -55,8 +55,11 @@ func (st *State) Apply(e Effect, code uint16) {
 	case statement.Set:
 		st.SchemaUnknown = st.SchemaUnknown || e.Words&statement.Opaque != 0
 	}
-	if code != 0 {
-		e = e.after(code, st.Pins)
+	if last == 0 {
+		st.transacted(e.Kind, e.Words)
+	}
+	if first != 0 {
+		e = e.after(first, st.Pins)
 	}
 	if e.Expected {
 		st.PinFor(e.Kind, e.Words)

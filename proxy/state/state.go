@@ -176,9 +176,9 @@ func (st *State) Pinged() {
 	st.LastAnswer = ByServer
 }
 
-// Transacted records a statement that was answered without an error. If it was a transaction of its
+// transacted records a statement that was answered without an error. If it was a transaction of its
 // own, it has used up a SET TRANSACTION for the next one. Statements without tables are none.
-func (st *State) Transacted(kind statement.Kind, words statement.Words) {
+func (st *State) transacted(kind statement.Kind, words statement.Words) {
 	if !st.NextTransaction || st.InTransaction() || !st.Status.Has(protocol.Autocommit) || words&statement.SystemSchema != 0 {
 		return
 	}

@@ -20,7 +20,7 @@ func analysed(text string) *statement.Statement {
 // ran records a statement in a session's state, with the code of the server's answer.
 func (st *State) ran(text string, code uint16) {
 	s := analysed(text)
-	st.Apply(Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}, code)
+	st.Apply(Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}, code, code)
 }
 
 func TestWhatAStatementLeavesPinsTheSession(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAProcedureThatIsNotThereHasLeftNothing(t *testing.T) {
 		s := analysed("CALL p()")
 		e := Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}
 		e.Refused(&protocol.ServerError{Code: mysql.ER_SP_DOES_NOT_EXIST, State: "42000", Message: message})
-		st.Apply(e, mysql.ER_SP_DOES_NOT_EXIST)
+		st.Apply(e, mysql.ER_SP_DOES_NOT_EXIST, mysql.ER_SP_DOES_NOT_EXIST)
 		if st.Pins != want {
 			t.Errorf("%s: got %q, want %q", message, st.Pins.Words(), want.Words())
 		}
@@ -97,14 +97,13 @@ func TestSetTransactionIsOfTheNextTransactionAlone(t *testing.T) {
 			st.Observe(protocol.Autocommit|protocol.InTransaction, true)
 			st.Observe(protocol.Autocommit, true)
 		}, false},
-		{"a statement is its own", func(st *State) { st.Transacted(statement.Insert, 0) }, false},
-		{"a statement without a table", func(st *State) { st.Transacted(statement.Select, 0) }, true},
-		{"a statement of the system schema", func(st *State) {
-			st.Transacted(statement.Select, statement.FromTable|statement.SystemSchema)
-		}, true},
+		{"a statement is its own", func(st *State) { st.ran("INSERT INTO t VALUES (1)", 0) }, false},
+		{"a statement that failed", func(st *State) { st.ran("INSERT INTO t VALUES (1)", mysql.ER_DUP_ENTRY) }, true},
+		{"a statement without a table", func(st *State) { st.ran("SELECT 1", 0) }, true},
+		{"a statement of the system schema", func(st *State) { st.ran("SELECT * FROM information_schema.tables", 0) }, true},
 		{"without autocommit", func(st *State) {
 			st.Observe(0, true)
-			st.Transacted(statement.Insert, 0)
+			st.ran("INSERT INTO t VALUES (1)", 0)
 		}, true},
 		{"COMMIT", func(st *State) { st.ran("COMMIT", 0) }, false},
 	} {
