@@ -465,14 +465,14 @@ func TestAWalkAllocatesNothing(t *testing.T) {
 func metadataCases() (cases []answerCase) {
 	const auto, cursor = 2, 2 | 0x40
 	progress := []byte("\xff\xff\xff\x01\x01\x02\x10\x27\x00\x0ecopy to tmp tab")
-	for _, tells := range []Capability{OptionalMetadata, CacheMetadata} {
+	for _, flag := range []Capability{OptionalMetadata, CacheMetadata} {
 		add := func(name string, caps Capability, want walked, payloads ...[]byte) {
 			cases = append(cases, answerCase{fmt.Sprintf("%s, flags %x", name, uint64(caps)), ShapeResult, caps, answerBytes(payloads...), want})
 		}
 		rows := func(num uint8, status Status) walked {
 			return walked{Event: Done, PacketNum: num, Status: status, Rows: true}
 		}
-		c, m := classic|tells, modern|tells
+		c, m := classic|flag, modern|flag
 		row, eof, ok := raw("\x017"), eofBytes(auto, 0), okBytes(0xfe, auto, 0, "")
 		add("definitions", c, rows(5, auto), raw("\x01\x01"), columnBytes("c"), eof, row, eof)
 		add("definitions", m, rows(4, auto), raw("\x01\x01"), columnBytes("c"), row, ok)
@@ -490,7 +490,7 @@ func metadataCases() (cases []answerCase) {
 		for _, head := range []string{"\x01", "\x01\x01\x01", "\xfc\x2c\x01", "\x01\x00\x00"} {
 			add(fmt.Sprintf("a head of %x", head), m, walked{Event: Malformed}, raw(head))
 		}
-		if tells == CacheMetadata {
+		if flag == CacheMetadata {
 			p := m | Progress
 			add("progress before an OK", p, walked{Event: Done, PacketNum: 3, Status: auto}, progress, progress, okBytes(0, auto, 0, ""))
 			add("progress before an ERR", p, walked{Event: Done, PacketNum: 2, ErrCode: 1062}, progress, errBytes(1062))

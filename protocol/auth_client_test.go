@@ -53,7 +53,7 @@ func expect(t *testing.T, c *Conn, check func([]byte)) {
 	}
 }
 
-func say(t *testing.T, c *Conn, payload ...byte) {
+func reply(t *testing.T, c *Conn, payload ...byte) {
 	t.Helper()
 	if err := c.WritePacket(payload); err != nil {
 		t.Errorf("script: %v", err)
@@ -92,42 +92,42 @@ func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
-		say(t, c, switchPayload("mysql_native_password", append(salt1[:], 0))...)
+		reply(t, c, switchPayload("mysql_native_password", append(salt1[:], 0))...)
 		expect(t, c, func(b []byte) {
 			if !bytes.Equal(b, native(salt1, password)) {
 				t.Errorf("native: got %x", b)
 			}
 		})
-		say(t, c, switchPayload("client_ed25519", nonce)...)
+		reply(t, c, switchPayload("client_ed25519", nonce)...)
 		expect(t, c, func(b []byte) {
 			public := ed25519.NewKeyFromSeed([]byte(password)).Public().(ed25519.PublicKey)
 			if !ed25519.Verify(public, nonce, b) {
 				t.Errorf("ed25519: got a signature that does not verify: %x", b)
 			}
 		})
-		say(t, c, switchPayload("caching_sha2_password", append(salt2[:], 0))...)
+		reply(t, c, switchPayload("caching_sha2_password", append(salt2[:], 0))...)
 		expect(t, c, func(b []byte) {
 			if !bytes.Equal(b, sha2(salt2, password)) {
 				t.Errorf("sha2: got %x", b)
 			}
 		})
-		say(t, c, headerMoreData, sha2FullAuth)
+		reply(t, c, headerMoreData, sha2FullAuth)
 		expect(t, c, func(b []byte) {
 			if !isKeyRequest(b, sha2RequestKey) {
 				t.Errorf("got %x, want a request for the key", b)
 			}
 		})
-		say(t, c, append([]byte{headerMoreData}, keys.public...)...)
+		reply(t, c, append([]byte{headerMoreData}, keys.public...)...)
 		expect(t, c, wantClear(salt2))
-		say(t, c, switchPayload("sha256_password", append(salt1[:], 0))...)
+		reply(t, c, switchPayload("sha256_password", append(salt1[:], 0))...)
 		expect(t, c, func(b []byte) {
 			if !bytes.Equal(b, []byte{1}) {
 				t.Errorf("sha256: got %x, want a request for the key", b)
 			}
 		})
-		say(t, c, append([]byte{headerMoreData}, keys.public...)...)
+		reply(t, c, append([]byte{headerMoreData}, keys.public...)...)
 		expect(t, c, wantClear(salt1))
-		say(t, c, okPayload()...)
+		reply(t, c, okPayload()...)
 	})
 	if err != nil {
 		t.Errorf("got %v, want success", err)
@@ -143,13 +143,13 @@ func TestAPinnedKeyIsUsedWithoutAsking(t *testing.T) {
 	l := ClientLogin{User: "app", Password: "pw", Capabilities: Protocol41, PublicKey: &keys.private.PublicKey}
 	err = scripted(t, l, scriptGreeting, func(c *Conn) {
 		expect(t, c, nil)
-		say(t, c, headerMoreData, sha2FullAuth)
+		reply(t, c, headerMoreData, sha2FullAuth)
 		expect(t, c, func(b []byte) {
 			if got, ok := keys.decrypt(b, scriptGreeting.Salt); !ok || string(got) != "pw" {
 				t.Errorf("got %q, %v", got, ok)
 			}
 		})
-		say(t, c, okPayload()...)
+		reply(t, c, okPayload()...)
 	})
 	if err != nil {
 		t.Errorf("got %v, want success", err)
@@ -172,7 +172,7 @@ func TestAClientSpeaksTheGreetingsNativePluginAndDefaultsToSha2(t *testing.T) {
 					t.Errorf("%s: got %+v, %v, want %s", plugin, r, err, want)
 				}
 			})
-			say(t, c, okPayload()...)
+			reply(t, c, okPayload()...)
 		})
 		if err != nil {
 			t.Errorf("%s: got %v, want success", plugin, err)
@@ -200,7 +200,7 @@ func TestWhatAServerMayNotAskForIsAnErrorThatNamesTheWayOut(t *testing.T) {
 	} {
 		err := scripted(t, ClientLogin{User: "app", Password: "s3cret", Capabilities: Protocol41}, scriptGreeting, func(s *Conn) {
 			expect(t, s, nil)
-			say(t, s, c.answer...)
+			reply(t, s, c.answer...)
 		})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %v, want an error with %q", what, err, c.want)
@@ -212,9 +212,9 @@ func TestAKeyThatIsNoneAndAServerWithoutEndAreErrors(t *testing.T) {
 	l := ClientLogin{User: "app", Password: "pw", Capabilities: Protocol41}
 	err := scripted(t, l, scriptGreeting, func(c *Conn) {
 		expect(t, c, nil)
-		say(t, c, headerMoreData, sha2FullAuth)
+		reply(t, c, headerMoreData, sha2FullAuth)
 		expect(t, c, nil)
-		say(t, c, headerMoreData, sha2FastOK)
+		reply(t, c, headerMoreData, sha2FastOK)
 	})
 	if err == nil || !strings.Contains(err.Error(), "RSA key") {
 		t.Errorf("got %v, want an error about the key", err)

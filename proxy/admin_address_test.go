@@ -184,14 +184,14 @@ func TestWhoMayLogInAtTheAdminAddress(t *testing.T) {
 	defer e.Servers[0].Exec(t, "DROP USER byserver")
 	e.Wire(t, e.Addr(), asWire("byserver")).ping("") // the server checks this login
 	for user, want := range map[string]uint16{"byserver": 1045, "nobody": 1045, stranger: 1227} {
-		told := e.refusal(t, e.AdminAddr(), asWire(user))
-		if told.Code != want || want == 1227 && (!strings.Contains(told.Message, "monitor_users") || told.State != "42000") {
-			t.Errorf("%s: got %v, want %d", user, told, want)
+		refusal := e.refusal(t, e.AdminAddr(), asWire(user))
+		if refusal.Code != want || want == 1227 && (!strings.Contains(refusal.Message, "monitor_users") || refusal.State != "42000") {
+			t.Errorf("%s: got %v, want %d", user, refusal, want)
 		}
 	}
 	wrong := "wrong"
-	if told := e.refusal(t, e.AdminAddr(), wireLogin{Password: &wrong}); told.Code != 1045 {
-		t.Errorf("wrong password: got %v, want 1045", told)
+	if refusal := e.refusal(t, e.AdminAddr(), wireLogin{Password: &wrong}); refusal.Code != 1045 {
+		t.Errorf("wrong password: got %v, want 1045", refusal)
 	}
 	w := e.Wire(t, e.AdminAddr(), asWire(watcher))
 	if got := w.change(e.User, e.Password, "", "mysql_native_password"); got[4] != 0 {
@@ -213,8 +213,8 @@ func TestTheAdminAddressHasRoomWhileClientsHaveNone(t *testing.T) {
 	}
 	one := e.Wire(t, e.Addr(), asWire(stranger))
 	e.Wire(t, e.Addr(), wireLogin{}) // this user is an admin, too
-	if told := e.refusal(t, e.Addr(), wireLogin{}); told.Code != 1040 {
-		t.Errorf("a third client: got %v, want 1040", told)
+	if refusal := e.refusal(t, e.Addr(), wireLogin{}); refusal.Code != 1040 {
+		t.Errorf("a third client: got %v, want 1040", refusal)
 	}
 	e.Wire(t, e.AdminAddr(), wireLogin{}).ping("")
 	atAdmin[0].ping("")
@@ -223,8 +223,8 @@ func TestTheAdminAddressHasRoomWhileClientsHaveNone(t *testing.T) {
 	for len(atAdmin) < 99 {
 		atAdmin = append(atAdmin, e.Wire(t, e.AdminAddr(), asWire(watcher)))
 	}
-	if told := e.refusal(t, e.AdminAddr(), wireLogin{}); told.Code != 1040 {
-		t.Errorf("one too many at the admin address: got %v, want 1040", told)
+	if refusal := e.refusal(t, e.AdminAddr(), wireLogin{}); refusal.Code != 1040 {
+		t.Errorf("one too many at the admin address: got %v, want 1040", refusal)
 	}
 	atAdmin[5].Close()
 	e.reconnect(t, e.AdminAddr(), wireLogin{})

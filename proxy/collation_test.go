@@ -22,24 +22,24 @@ func serverCollations(t *testing.T, e *env) map[uint16]bool {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	known := make(map[uint16]bool)
+	ids := make(map[uint16]bool)
 	for rows.Next() {
 		var id uint16
 		if err := rows.Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		known[id] = true
+		ids[id] = true
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return known
+	return ids
 }
 
 // Checklist 5.
 func TestALoginByAnyCollationIsThatOfADirectConnection(t *testing.T) {
 	e := newEnv(t, setup{})
-	known := serverCollations(t, e)
+	ids := serverCollations(t, e)
 	for id := 1; id < 256; id++ {
 		l := wireLogin{Collation: uint16(id)}
 		if id%2 == 0 {
@@ -57,7 +57,7 @@ func TestALoginByAnyCollationIsThatOfADirectConnection(t *testing.T) {
 		p := &pair{t: t, Proxy: through, Direct: direct}
 		p.query(charsetVariables)
 		p.same(protocol.ComResetConn, "")
-		if known[uint16(id)] { // MariaDB takes an unknown id for leftover memory of another session
+		if ids[uint16(id)] { // MariaDB takes an unknown id for leftover memory of another session
 			p.query(charsetVariables)
 		}
 		direct.Close()

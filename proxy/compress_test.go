@@ -264,7 +264,7 @@ func TestABrokenCompressedStreamEndsTheSessionAndIsLogged(t *testing.T) {
 		{"a wrong number", mysqltest.AppendRawFrame(nil, 5, 0, query), 1156},
 		{"no zlib", mysqltest.AppendRawFrame(nil, 0, 100, query), 0},
 	} {
-		said := func(addr string) []byte {
+		answer := func(addr string) []byte {
 			w := e.Wire(t, addr, wireLogin{Packing: mysqltest.Zlib})
 			if _, err := w.Conn.Write(c.frame); err != nil {
 				t.Fatal(err)
@@ -278,12 +278,12 @@ func TestABrokenCompressedStreamEndsTheSessionAndIsLogged(t *testing.T) {
 			return frame.Plain
 		}
 		e.Logs.TakeAll()
-		got := said(e.Addr())
+		got := answer(e.Addr())
 		if c.code != 0 {
 			if err := serverError(t, got); err.Code != c.code {
 				t.Errorf("%s: got %v, want %d", c.name, err, c.code)
 			}
-			compare(t, c.name, unnumbered(got), unnumbered(said(e.Servers[0].Addr())))
+			compare(t, c.name, unnumbered(got), unnumbered(answer(e.Servers[0].Addr())))
 		} else if got != nil {
 			t.Errorf("%s: got %x, want the end of the connection", c.name, got)
 		}

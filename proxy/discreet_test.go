@@ -26,7 +26,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		servers int
 		breaks  func(t *testing.T, servers []*mysqltest.Server, account string)
-		told    string // of a number
+		error   string // of a number
 		logged  string
 	}{
 		"down": {1, func(t *testing.T, s []*mysqltest.Server, _ string) { killAll(t, s) }, "sequence server is unavailable", "refused"},
@@ -97,15 +97,15 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 					}
 				}
 				if user != "" {
-					if told := warnings(t, conn, "SHOW SEQUENCES"); indiscreet.MatchString(told) {
-						t.Errorf("SHOW SEQUENCES warns %s of %s", user, told)
+					if warned := warnings(t, conn, "SHOW SEQUENCES"); indiscreet.MatchString(warned) {
+						t.Errorf("SHOW SEQUENCES warns %s of %s", user, warned)
 					}
 				}
 			}
 			if failed < 10 {
 				t.Errorf("%d statements failed, want most", failed)
 			}
-			checkError(t, "a number", run(t.Context(), c, "text", "SELECT NEXTVAL('photos', 5000)"), 1105, `sequence "photos"`, test.told, "log")
+			checkError(t, "a number", run(t.Context(), c, "text", "SELECT NEXTVAL('photos', 5000)"), 1105, `sequence "photos"`, test.error, "log")
 			logged := false
 			for _, line := range e.Logs.FilterMessage("client told of no number").All() {
 				logged = logged || strings.Contains(fmt.Sprint(line.ContextMap()), servers[0].Addr()) && strings.Contains(fmt.Sprint(line.ContextMap()), test.logged)

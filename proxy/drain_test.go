@@ -73,8 +73,8 @@ func TestADrainEndsSessionsAtTheBorderOfATransaction(t *testing.T) {
 	done := e.drain(wireTimeout)
 	for _, w := range []*wire{idle, prepared, between} {
 		// A server that stops closes without an error, too.
-		if said := w.ended(); len(said) > 0 {
-			t.Errorf("before the end: got %q, want nothing", said)
+		if answer := w.ended(); len(answer) > 0 {
+			t.Errorf("before the end: got %q, want nothing", answer)
 		}
 	}
 	begun.query("INSERT INTO t VALUES (2)")
@@ -123,8 +123,8 @@ func TestACommandThatCrossesADrainIsToldThatItWasNotRun(t *testing.T) {
 	w.send(packet(command(protocol.ComQuery, "INSERT INTO t VALUES (1)")))
 	done := e.drain(wireTimeout)
 	w.receive(protocol.ShapeResult, nil)
-	if said := w.ended(); !bytes.Contains(said, []byte("\xff\x1d\x04#08S01Server shutdown in progress")) || said[3] != 1 {
-		t.Errorf("the answer: got %q, want error 1053 in a packet of number 1", said)
+	if answer := w.ended(); !bytes.Contains(answer, []byte("\xff\x1d\x04#08S01Server shutdown in progress")) || answer[3] != 1 {
+		t.Errorf("the answer: got %q, want error 1053 in a packet of number 1", answer)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("shutdown: %v", err)
@@ -228,7 +228,7 @@ func haproxyChecks(t *testing.T, to string, checks ...string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	}()
-	states := func() (up, known int) {
+	states := func() (up, listed int) {
 		nc, err := net.Dial("unix", socket)
 		if err != nil {
 			return 0, 0
@@ -242,17 +242,17 @@ func haproxyChecks(t *testing.T, to string, checks ...string) {
 		status, checked := slices.Index(names, "check_status"), slices.Index(names, "svname")
 		for _, line := range lines[1:] {
 			if cells := strings.Split(line, ","); len(cells) == len(names) && cells[checked] == "proxy" {
-				known++
+				listed++
 				if cells[status] == "L7OK" || cells[status] == "L4OK" {
 					up++
 				}
 			}
 		}
-		return up, known
+		return up, listed
 	}
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		up, known := states()
-		if up == len(checks) && known == len(checks) {
+		up, listed := states()
+		if up == len(checks) && listed == len(checks) {
 			return
 		}
 		if time.Now().After(end) {
@@ -295,12 +295,12 @@ func TestACommandBehindALoginThatADrainMeetsIsAnswered(t *testing.T) {
 	done := e.drain(wireTimeout)
 	eventually(t, "the drain", func() bool { return !e.Proxy.Accepting() })
 	node.Mend()
-	said, err := io.ReadAll(nc)
+	answer, err := io.ReadAll(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := protocol.PayloadLen(said) + protocol.HeaderSize; len(said) <= n || said[protocol.HeaderSize] != 0 || said[n+3] != 1 {
-		t.Errorf("got %q, want OK to the login, and an answer to the command behind it", said)
+	if n := protocol.PayloadLen(answer) + protocol.HeaderSize; len(answer) <= n || answer[protocol.HeaderSize] != 0 || answer[n+3] != 1 {
+		t.Errorf("got %q, want OK to the login, and an answer to the command behind it", answer)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("shutdown: %v", err)

@@ -102,8 +102,8 @@ func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 
 			// The proxy's own answers: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and texts
 			// without an argument, which are equal on both sides.
-			for _, own := range []string{"SELECT CONNECTION_ID() * 0 AS c, LAST_INSERT_ID() AS l", "SELECT LAST_INSERT_ID() AS l"} {
-				s := p.prepare(own)
+			for _, text := range []string{"SELECT CONNECTION_ID() * 0 AS c, LAST_INSERT_ID() AS l", "SELECT LAST_INSERT_ID() AS l"} {
+				s := p.prepare(text)
 				for range 3 {
 					s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 				}

@@ -309,8 +309,8 @@ func TestShutdownIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 sessions") {
 		t.Errorf("got error %v, want one of 3 sessions", err)
 	}
-	if left := e.connections(e.Servers[0]); !strings.Contains(left, statement) {
-		t.Errorf("the shutdown waited for the statement; left is %q", left)
+	if open := e.connections(e.Servers[0]); !strings.Contains(open, statement) {
+		t.Errorf("the shutdown waited for the statement; left is %q", open)
 	}
 	exec(t, locked, "ROLLBACK")
 	busy.ended()

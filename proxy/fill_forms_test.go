@@ -27,22 +27,22 @@ func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
 	const all = "SELECT * FROM photos ORDER BY id"
 	o.run(t, []script{
 		{"text", []string{
-			"INSERT INTO photos (title) VALUES ('a') => INSERT INTO photos (title, id) VALUES ('a', LAST_INSERT_ID({p1}))", left,
-			"INSERT INTO photos VALUES ('b', NULL, 7), ('c', 0, 8) => INSERT INTO photos VALUES ('b', LAST_INSERT_ID({p1}), 7), ('c', {p2}, 8)", left,
-			"INSERT INTO photos SET title = 'd' => INSERT INTO photos SET title = 'd', id = LAST_INSERT_ID({p1})", left,
-			"INSERT INTO photos (id, title) VALUES (50, 'e'), (DEFAULT, 'f') => INSERT INTO photos (id, title) VALUES (50, 'e'), (LAST_INSERT_ID({p1}), 'f')", left,
+			"INSERT INTO photos (title) VALUES ('a') => INSERT INTO photos (title, id) VALUES ('a', LAST_INSERT_ID({p1}))", insertIDs,
+			"INSERT INTO photos VALUES ('b', NULL, 7), ('c', 0, 8) => INSERT INTO photos VALUES ('b', LAST_INSERT_ID({p1}), 7), ('c', {p2}, 8)", insertIDs,
+			"INSERT INTO photos SET title = 'd' => INSERT INTO photos SET title = 'd', id = LAST_INSERT_ID({p1})", insertIDs,
+			"INSERT INTO photos (id, title) VALUES (50, 'e'), (DEFAULT, 'f') => INSERT INTO photos (id, title) VALUES (50, 'e'), (LAST_INSERT_ID({p1}), 'f')", insertIDs,
 			"INSERT INTO photos (title, parent) VALUES ('g', «NEXTVAL('other')»), ('h', «NEXTVAL('other')») => " +
-				"INSERT INTO photos (title, parent, id) VALUES ('g', {o1}, LAST_INSERT_ID({p1})), ('h', {o2}, {p2})", left,
-			"INSERT INTO photos (title, parent) VALUES ('i', «NEXTVAL('photos')») => INSERT INTO photos (title, parent, id) VALUES ('i', {p1}, LAST_INSERT_ID({p2}))", left,
-			"INSERT INTO photos (id, parent) VALUES («NEXTVAL('photos')», 1)", left,
+				"INSERT INTO photos (title, parent, id) VALUES ('g', {o1}, LAST_INSERT_ID({p1})), ('h', {o2}, {p2})", insertIDs,
+			"INSERT INTO photos (title, parent) VALUES ('i', «NEXTVAL('photos')») => INSERT INTO photos (title, parent, id) VALUES ('i', {p1}, LAST_INSERT_ID({p2}))", insertIDs,
+			"INSERT INTO photos (id, parent) VALUES («NEXTVAL('photos')», 1)", insertIDs,
 			"SET @n = NULL, @z = 0, @five = 5",
-			"INSERT INTO photos (id, title) VALUES (@n, 'j'), (@z, 'k'), (@five, 'l') => INSERT INTO photos (id, title) VALUES (LAST_INSERT_ID({p1}), 'j'), ({p2}, 'k'), (@five + 0 * {p3}, 'l')", left,
+			"INSERT INTO photos (id, title) VALUES (@n, 'j'), (@z, 'k'), (@five, 'l') => INSERT INTO photos (id, title) VALUES (LAST_INSERT_ID({p1}), 'j'), ({p2}, 'k'), (@five + 0 * {p3}, 'l')", insertIDs,
 			"INSERT INTO photos (title) VALUES ('m'); INSERT INTO child (photo) VALUES (LAST_INSERT_ID()) => " +
 				"INSERT INTO photos (title, id) VALUES ('m', LAST_INSERT_ID({p1})); INSERT INTO child (photo) VALUES (LAST_INSERT_ID())",
-			left,
+			insertIDs,
 			"INSERT INTO photos (title) VALUES ('n'); INSERT INTO photos (parent) VALUES (LAST_INSERT_ID()); SELECT LAST_INSERT_ID() => " +
 				"INSERT INTO photos (title, id) VALUES ('n', LAST_INSERT_ID({p1})); INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p2})); SELECT LAST_INSERT_ID()",
-			left,
+			insertIDs,
 			"INSERT INTO photos (id) VALUES (?)",
 			all,
 			"SELECT * FROM child",

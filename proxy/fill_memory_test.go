@@ -61,7 +61,7 @@ func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 	o := newOracle(t, bare(bound(filledPhotos)), filledTables...)
 	o.fresh(t)
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ protocol.QueryAttributes})
-	held := func() uint64 {
+	memory := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.GC()
@@ -76,10 +76,10 @@ func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 		"INSERT INTO photos (id, nothing) VALUES (1, 1)" + strings.Repeat(",(1, 1)", rows),
 	} {
 		w.query("INSERT INTO photos (title) VALUES ('x')")
-		before := held()
+		before := memory()
 		w.query(text)
 		w.query("DO 1")
-		if after := held(); after > before+4<<20 {
+		if after := memory(); after > before+4<<20 {
 			t.Errorf("%.60s...: %d bytes more are held than before", text, after-before)
 		}
 	}

@@ -84,7 +84,7 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 				pp := o.prepare(t, p, c.sql)
 				for _, args := range c.executions {
 					pp.execute(true, args...)
-					p.same(protocol.ComQuery, left)
+					p.same(protocol.ComQuery, insertIDs)
 					o.meets(t, p)
 				}
 				pp.sameRows("SELECT * FROM photos ORDER BY id")
@@ -192,7 +192,7 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 			}
 			what := fmt.Sprintf("%s, %d rows, step %d", test.sql, len(test.rows), step)
 			compare(t, what, bulk(p.Proxy, pp.id), bulk(p.Direct, pp.directID))
-			p.same(protocol.ComQuery, left)
+			p.same(protocol.ComQuery, insertIDs)
 			pp.sameRows("SELECT * FROM photos ORDER BY id")
 		}
 	}

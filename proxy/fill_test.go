@@ -30,7 +30,7 @@ func TestAColumnThatOwnsASequenceIsFilledIn(t *testing.T) {
 	if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != "3" {
 		t.Errorf("before: got %s, want the server's 3", got)
 	}
-	own := func(column sequence.Column) {
+	setOwner := func(column sequence.Column) {
 		t.Helper()
 		if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{OwnedBy: &column}); err != nil {
 			t.Fatal(err)
@@ -42,11 +42,11 @@ func TestAColumnThatOwnsASequenceIsFilledIn(t *testing.T) {
 		exec(t, c, "DELETE FROM photos WHERE title = 'filled'")
 		return len(id) == 4
 	}
-	own(sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"})
+	setOwner(sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"})
 	if !filled() {
 		t.Error("the next INSERT after OWNED BY: not filled in")
 	}
-	own(sequence.Column{})
+	setOwner(sequence.Column{})
 	eventually(t, "a number of the server", func() bool { exec(t, c, "ALTER TABLE photos AUTO_INCREMENT = 4"); return !filled() })
 }
 
@@ -61,63 +61,63 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 	o.run(t, []script{
 		{"where the column is left out", []string{
 			meet,
-			given(1, "INSERT INTO photos (title) VALUES ('a')"), left,
-			given(1, "insert photos(title)values('b');"), left,
-			given(1, "INSERT INTO photos () VALUES ()"), left,
-			given(1, "INSERT INTO photos VALUES ()"), left,
-			given(1, "INSERT INTO photos SET title = 'c', n = 3"), left,
-			given(2, "INSERT INTO photos () VALUES (), ()"), left,
-			given(1, "REPLACE INTO photos (title, n) VALUES ('d', 3)"), left,
-			given(1, "REPLACE photos SET title = 'e', n = 3"), left,
-			given(3, "INSERT INTO photos (title, n) VALUES ('f', 1 + (2 * 3)), (CONCAT('g', ')'), NULL), ('h', DEFAULT)"), left,
+			given(1, "INSERT INTO photos (title) VALUES ('a')"), insertIDs,
+			given(1, "insert photos(title)values('b');"), insertIDs,
+			given(1, "INSERT INTO photos () VALUES ()"), insertIDs,
+			given(1, "INSERT INTO photos VALUES ()"), insertIDs,
+			given(1, "INSERT INTO photos SET title = 'c', n = 3"), insertIDs,
+			given(2, "INSERT INTO photos () VALUES (), ()"), insertIDs,
+			given(1, "REPLACE INTO photos (title, n) VALUES ('d', 3)"), insertIDs,
+			given(1, "REPLACE photos SET title = 'e', n = 3"), insertIDs,
+			given(3, "INSERT INTO photos (title, n) VALUES ('f', 1 + (2 * 3)), (CONCAT('g', ')'), NULL), ('h', DEFAULT)"), insertIDs,
 			"SELECT ROW_COUNT()",
-			given(1, "/* x */ INSERT /*! LOW_PRIORITY */ INTO /* photos */ `photos` (title) /* VALUES */ VALUES ('it''s \\' ), ('/*' -- x\n)"), left,
+			given(1, "/* x */ INSERT /*! LOW_PRIORITY */ INTO /* photos */ `photos` (title) /* VALUES */ VALUES ('it''s \\' ), ('/*' -- x\n)"), insertIDs,
 			all,
 		}},
 		{"where the value is empty", []string{
 			meet,
-			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'a')"), left,
-			given(1, "INSERT INTO photos (id, title) VALUES (0, 'b')"), left,
-			given(1, "INSERT INTO photos (title, id) VALUES ('c', DEFAULT)"), left,
-			given(1, "INSERT INTO photos (title, ID) VALUES ('d', '0')"), left,
-			given(1, "INSERT INTO photos SET id = NULL, title = 'e'"), left,
-			given(1, "INSERT INTO photos SET title = 'f', photos.id = DEFAULT"), left,
-			given(4, "INSERT INTO photos (title, id) VALUES ('g', NULL), ('h', 0), ('i', DEFAULT), ('j', -0.0)"), left,
+			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'a')"), insertIDs,
+			given(1, "INSERT INTO photos (id, title) VALUES (0, 'b')"), insertIDs,
+			given(1, "INSERT INTO photos (title, id) VALUES ('c', DEFAULT)"), insertIDs,
+			given(1, "INSERT INTO photos (title, ID) VALUES ('d', '0')"), insertIDs,
+			given(1, "INSERT INTO photos SET id = NULL, title = 'e'"), insertIDs,
+			given(1, "INSERT INTO photos SET title = 'f', photos.id = DEFAULT"), insertIDs,
+			given(4, "INSERT INTO photos (title, id) VALUES ('g', NULL), ('h', 0), ('i', DEFAULT), ('j', -0.0)"), insertIDs,
 			all,
 		}},
 		{"without a list of columns", []string{
 			meet,
-			given(1, "INSERT INTO photos VALUES (NULL, 'a', NULL, NULL)"), left,
-			given(2, "INSERT INTO photos VALUES (0, 'b', 1, 1), (DEFAULT, 'c', 2, 2)"), left,
-			"INSERT INTO photos VALUES (77, 'd', 3, 3)", left,
+			given(1, "INSERT INTO photos VALUES (NULL, 'a', NULL, NULL)"), insertIDs,
+			given(2, "INSERT INTO photos VALUES (0, 'b', 1, 1), (DEFAULT, 'c', 2, 2)"), insertIDs,
+			"INSERT INTO photos VALUES (77, 'd', 3, 3)", insertIDs,
 			"INSERT INTO photos VALUES (NULL, 'e')",
 			"INSERT INTO photos VALUES (NULL, 'e', 3, 3, 3)",
 			all,
 			"ALTER TABLE photos MODIFY title VARCHAR(100) FIRST",
-			given(1, "INSERT INTO photos VALUES ('f', NULL, 4, 4)"), left,
+			given(1, "INSERT INTO photos VALUES ('f', NULL, 4, 4)"), insertIDs,
 			"ALTER TABLE photos ADD m INT FIRST",
-			given(1, "INSERT INTO photos VALUES (1, 'g', NULL, 5, 5)"), left,
+			given(1, "INSERT INTO photos VALUES (1, 'g', NULL, 5, 5)"), insertIDs,
 			all,
 		}},
 		{"beside values that are given", []string{
-			"INSERT INTO photos (id, title) VALUES (500, 'a')", left,
-			"INSERT INTO photos (id, title) VALUES (0x300, 'hex')", left,
-			"INSERT INTO photos (id, title) VALUES (0b1100000001, 'bits')", left,
-			"INSERT INTO photos (id, title) VALUES (501, 'b'), (502, 'c')", left,
+			"INSERT INTO photos (id, title) VALUES (500, 'a')", insertIDs,
+			"INSERT INTO photos (id, title) VALUES (0x300, 'hex')", insertIDs,
+			"INSERT INTO photos (id, title) VALUES (0b1100000001, 'bits')", insertIDs,
+			"INSERT INTO photos (id, title) VALUES (501, 'b'), (502, 'c')", insertIDs,
 			meet,
-			given(2, "INSERT INTO photos (id, title) VALUES (503, 'd'), (NULL, 'e'), (0, 'f')"), left, meet,
-			given(1, "INSERT INTO photos (id, title) VALUES (504, 'g'), (NULL, 'h')"), left, meet,
+			given(2, "INSERT INTO photos (id, title) VALUES (503, 'd'), (NULL, 'e'), (0, 'f')"), insertIDs, meet,
+			given(1, "INSERT INTO photos (id, title) VALUES (504, 'g'), (NULL, 'h')"), insertIDs, meet,
 			"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
-			"INSERT INTO photos (id, title) VALUES (0, 'zero')", left,
-			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'h')"), left,
+			"INSERT INTO photos (id, title) VALUES (0, 'zero')", insertIDs,
+			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'h')"), insertIDs,
 			all,
 		}},
 		{"with columns that are not meant", []string{
 			"ALTER TABLE photos ADD g INT GENERATED ALWAYS AS (n + 1) VIRTUAL FIRST, ADD h INT INVISIBLE DEFAULT 3 FIRST",
 			meet,
-			given(1, "INSERT INTO photos VALUES (DEFAULT, NULL, 'a', NULL, 4)"), left,
-			given(2, "INSERT INTO photos VALUES (DEFAULT, 0, 'b', NULL, 5), (DEFAULT, DEFAULT, 'c', 1, 6)"), left,
-			given(1, "INSERT INTO photos (h, title) VALUES (5, 'd')"), left,
+			given(1, "INSERT INTO photos VALUES (DEFAULT, NULL, 'a', NULL, 4)"), insertIDs,
+			given(2, "INSERT INTO photos VALUES (DEFAULT, 0, 'b', NULL, 5), (DEFAULT, DEFAULT, 'c', 1, 6)"), insertIDs,
+			given(1, "INSERT INTO photos (h, title) VALUES (5, 'd')"), insertIDs,
 			"SELECT id, title, parent, n, g, h FROM photos ORDER BY id",
 			// Otherwise the proxy remembers the columns for a second, also in a new schema.
 			"ALTER TABLE photos DROP g, DROP h",
@@ -125,47 +125,47 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		{"in steps", []string{
 			meet,
 			"SET auto_increment_increment = 1",
-			given(2, "INSERT INTO photos (title) VALUES ('a'), ('b')"), left,
+			given(2, "INSERT INTO photos (title) VALUES ('a'), ('b')"), insertIDs,
 			all,
 		}},
 		{"with LAST_INSERT_ID() in it", []string{
 			meet,
 			"SELECT LAST_INSERT_ID(42)",
-			given(1, "INSERT INTO photos (title, parent) VALUES ('a', LAST_INSERT_ID())"), left,
-			given(2, "INSERT INTO photos (title, parent) VALUES ('b', LAST_INSERT_ID()), ('c', @@last_insert_id)"), left,
-			given(1, "INSERT INTO photos (id, parent) VALUES (NULL, LAST_INSERT_ID())"), left,
-			"INSERT INTO other (a) VALUES (LAST_INSERT_ID())", left,
+			given(1, "INSERT INTO photos (title, parent) VALUES ('a', LAST_INSERT_ID())"), insertIDs,
+			given(2, "INSERT INTO photos (title, parent) VALUES ('b', LAST_INSERT_ID()), ('c', @@last_insert_id)"), insertIDs,
+			given(1, "INSERT INTO photos (id, parent) VALUES (NULL, LAST_INSERT_ID())"), insertIDs,
+			"INSERT INTO other (a) VALUES (LAST_INSERT_ID())", insertIDs,
 			all,
 		}},
 		{"that may insert nothing", []string{
 			meet,
 			"SELECT LAST_INSERT_ID(42)",
-			given(1, "INSERT INTO photos (title, n) VALUES ('a', 1)"), left, meet,
-			given(1, "INSERT IGNORE INTO photos (title, n) VALUES ('b', 1)"), left, meet,
-			given(1, "INSERT IGNORE INTO photos (title, n) VALUES ('c', 2)"), left, meet,
-			given(1, "INSERT INTO photos (title, n) VALUES ('d', 2) ON DUPLICATE KEY UPDATE title = 'd'"), left, meet,
-			given(1, "INSERT INTO photos (title, n) VALUES ('d', 2) ON DUPLICATE KEY UPDATE title = 'd'"), left, meet,
-			given(1, "INSERT INTO photos (title, n) VALUES ('e', 3) ON DUPLICATE KEY UPDATE title = 'e'"), left, meet,
-			given(1, "INSERT INTO photos (id, title, n) VALUES (NULL, 'f', 3) ON DUPLICATE KEY UPDATE title = 'f', id = LAST_INSERT_ID(id)"), left, meet,
-			given(1, "INSERT IGNORE INTO photos VALUES (0, 'g', LAST_INSERT_ID(), 4)"), left, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('a', 1)"), insertIDs, meet,
+			given(1, "INSERT IGNORE INTO photos (title, n) VALUES ('b', 1)"), insertIDs, meet,
+			given(1, "INSERT IGNORE INTO photos (title, n) VALUES ('c', 2)"), insertIDs, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('d', 2) ON DUPLICATE KEY UPDATE title = 'd'"), insertIDs, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('d', 2) ON DUPLICATE KEY UPDATE title = 'd'"), insertIDs, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('e', 3) ON DUPLICATE KEY UPDATE title = 'e'"), insertIDs, meet,
+			given(1, "INSERT INTO photos (id, title, n) VALUES (NULL, 'f', 3) ON DUPLICATE KEY UPDATE title = 'f', id = LAST_INSERT_ID(id)"), insertIDs, meet,
+			given(1, "INSERT IGNORE INTO photos VALUES (0, 'g', LAST_INSERT_ID(), 4)"), insertIDs, meet,
 			given(1, "INSERT IGNORE INTO photos SET n = 4"),
 			"SELECT ROW_COUNT()",
 			all,
 		}},
 		{"that fails", []string{
 			meet,
-			given(1, "INSERT INTO photos (title, n) VALUES ('a', 1)"), left,
-			"INSERT INTO photos (title, nothing) VALUES ('a', 1)", left,
-			"INSERT INTO photos (title) VALUES ('a', 1)", left,
-			"INSERT INTO photos (title, n) VALUES ('a'), ('b', 1)", left,
+			given(1, "INSERT INTO photos (title, n) VALUES ('a', 1)"), insertIDs,
+			"INSERT INTO photos (title, nothing) VALUES ('a', 1)", insertIDs,
+			"INSERT INTO photos (title) VALUES ('a', 1)", insertIDs,
+			"INSERT INTO photos (title, n) VALUES ('a'), ('b', 1)", insertIDs,
 			"INSERT INTO photos (title, n) VALUES ('a', )",
 			all,
 		}},
 		{"in a transaction", []string{
 			meet,
 			"BEGIN",
-			given(1, "INSERT INTO photos (title) VALUES ('a')"), left,
-			"ROLLBACK", left,
+			given(1, "INSERT INTO photos (title) VALUES ('a')"), insertIDs,
+			"ROLLBACK", insertIDs,
 			"START TRANSACTION READ ONLY",
 			given(1, "INSERT INTO photos (title) VALUES ('a')"),
 			"ROLLBACK",
@@ -174,38 +174,38 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		{"in other modes", []string{
 			meet,
 			"SET sql_mode = 'ANSI_QUOTES'",
-			given(1, `INSERT INTO "photos" ("title", "id") VALUES ('\'', NULL)`), left,
+			given(1, `INSERT INTO "photos" ("title", "id") VALUES ('\'', NULL)`), insertIDs,
 			"SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
-			given(1, `INSERT INTO photos (title) VALUES ('\')`), left,
+			given(1, `INSERT INTO photos (title) VALUES ('\')`), insertIDs,
 			all,
 		}},
 	})
 	if !o.Servers[0].IsMariaDB() {
 		o.run(t, []script{{"as MySQL alone writes it", []string{
 			meet,
-			given(2, "INSERT INTO photos (title, n) VALUES ROW('a', 1), ROW('b', 2)"), left,
-			given(1, "INSERT INTO photos (title, n) VALUES ('c', 1) AS new ON DUPLICATE KEY UPDATE title = new.title"), left, meet,
-			given(1, "INSERT INTO photos (title, n) VALUES ('d', 3) AS new (t, m) ON DUPLICATE KEY UPDATE title = new.t"), left,
-			given(1, "INSERT INTO photos SET title = 'e', n = 4 AS new ON DUPLICATE KEY UPDATE title = new.title"), left,
+			given(2, "INSERT INTO photos (title, n) VALUES ROW('a', 1), ROW('b', 2)"), insertIDs,
+			given(1, "INSERT INTO photos (title, n) VALUES ('c', 1) AS new ON DUPLICATE KEY UPDATE title = new.title"), insertIDs, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('d', 3) AS new (t, m) ON DUPLICATE KEY UPDATE title = new.t"), insertIDs,
+			given(1, "INSERT INTO photos SET title = 'e', n = 4 AS new ON DUPLICATE KEY UPDATE title = new.title"), insertIDs,
 			all,
 		}}})
 	}
 	if o.Servers[0].IsMariaDB() {
 		o.run(t, []script{{"with RETURNING", []string{
 			meet,
-			given(1, "INSERT INTO photos (title) VALUES ('a') RETURNING id, title"), left,
-			given(2, "INSERT INTO photos (id, title) VALUES (NULL, 'b'), (0, 'c') RETURNING id"), left,
-			given(1, "REPLACE INTO photos VALUES (NULL, 'd', NULL, 1) RETURNING *, id + 1"), left,
+			given(1, "INSERT INTO photos (title) VALUES ('a') RETURNING id, title"), insertIDs,
+			given(2, "INSERT INTO photos (id, title) VALUES (NULL, 'b'), (0, 'c') RETURNING id"), insertIDs,
+			given(1, "REPLACE INTO photos VALUES (NULL, 'd', NULL, 1) RETURNING *, id + 1"), insertIDs,
 			all,
 		}}})
 	}
 	o.run(t, []script{{"in another character set", []string{
 		meet,
 		"SET NAMES gbk",
-		given(2, "INSERT INTO photos (title) VALUES ('\xbf\x5c'), ('\xbf\x5c\\'')"), left,
-		given(1, "INSERT INTO photos VALUES (NULL, '\xbf\x5c', NULL, NULL)"), left,
+		given(2, "INSERT INTO photos (title) VALUES ('\xbf\x5c'), ('\xbf\x5c\\'')"), insertIDs,
+		given(1, "INSERT INTO photos VALUES (NULL, '\xbf\x5c', NULL, NULL)"), insertIDs,
 		"SET NAMES latin1",
-		given(1, "INSERT INTO photos (title, id) VALUES ('\xe4\xa0', 0)"), left,
+		given(1, "INSERT INTO photos (title, id) VALUES ('\xe4\xa0', 0)"), insertIDs,
 		"SET NAMES utf8mb4",
 		"SELECT id, HEX(title) FROM photos ORDER BY id",
 	}}}, "packets with EOF", "go-sql-driver")

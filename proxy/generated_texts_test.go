@@ -110,13 +110,13 @@ type search struct {
 }
 
 // rows counts the rows of t, and those with keys that the server made.
-func (s *search) rows(ctx context.Context, c *sql.Conn) (all, own int) {
+func (s *search) rows(ctx context.Context, c *sql.Conn) (all, generated int) {
 	s.t.Helper()
 	row := c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COUNT(IF(id >= %d, 1, NULL)) FROM t", serversKey))
-	if err := row.Scan(&all, &own); err != nil {
+	if err := row.Scan(&all, &generated); err != nil {
 		s.t.Fatal(err)
 	}
-	return all, own
+	return all, generated
 }
 
 // runText runs a text to its end, which may have several statements or rows.
@@ -170,7 +170,7 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 		return rows, err
 	}
 	err := how(ctx, s.proxied, g.text)
-	all, own := s.rows(ctx, s.direct)
+	all, generated := s.rows(ctx, s.direct)
 	defer func() {
 		if all > 0 {
 			exec(s.t, s.direct, "DELETE FROM t")
@@ -178,7 +178,7 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 	}()
 	var refused *mysql.MySQLError
 	switch {
-	case own > 0:
+	case generated > 0:
 		wrong("the server made a key")
 	case err != nil && errors.As(err, &refused) && refused.Number == 1235 && strings.HasPrefix(refused.Message, "seqproxy: "):
 		s.refused++

@@ -31,10 +31,10 @@ func (e *env) refusesAsDirect(t *testing.T, direct string, code uint16) {
 		t.Fatalf("read the direct answer: %d bytes, %v", n, err)
 	}
 	_, err = e.tryWire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	told, _ := err.(*protocol.ServerError)
+	refused, _ := err.(*protocol.ServerError)
 	wanted, ok := protocol.ParseServerError(first[protocol.HeaderSize:n]).(*protocol.ServerError)
-	if !ok || told == nil || *told != *wanted {
-		t.Errorf("wire: got %+v, want %+v, of %q", told, wanted, first[:n])
+	if !ok || refused == nil || *refused != *wanted {
+		t.Errorf("wire: got %+v, want %+v, of %q", refused, wanted, first[:n])
 	}
 }
 
@@ -43,18 +43,18 @@ func (e *env) refusesAsDirect(t *testing.T, direct string, code uint16) {
 // late.
 func exhaust(t *testing.T, addr string) (release func()) {
 	t.Helper()
-	var held []net.Conn
+	var open []net.Conn
 	release = func() {
-		for _, c := range held {
+		for _, c := range open {
 			c.Close()
 		}
-		held = nil
+		open = nil
 	}
 	t.Cleanup(release)
 	refused := 0
 	for range 100 {
 		c := dialTCP(t, addr)
-		held = append(held, c)
+		open = append(open, c)
 		_ = c.SetReadDeadline(time.Now().Add(wireTimeout))
 		b := make([]byte, 512)
 		n, err := c.Read(b)
@@ -86,7 +86,7 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 			}})
 			var c *wire
 			if !byServerToo { // otherwise the login has opened the connection
-				c = e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
+				c = e.Wire(t, e.Addr(), wireLogin{Capabilities: withoutTracking})
 			}
 			release := exhaust(t, s.Addr())
 			e.refusesAsDirect(t, s.Addr(), 1040)
@@ -120,7 +120,7 @@ func TestAHostThatAServerDoesNotLetInIsToldSo(t *testing.T) {
 	e := newEnv(t, setup{Backend: func(o *backend.Options) {
 		o.Shards[0].Nodes, o.Shards[0].Login = []string{s.Addr()}, &backend.Credentials{User: "root"}
 	}})
-	c := e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
+	c := e.Wire(t, e.Addr(), wireLogin{Capabilities: withoutTracking})
 	accounts := "mysql.global_priv"
 	if !s.IsMariaDB() {
 		accounts = "mysql.user"

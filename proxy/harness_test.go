@@ -247,7 +247,7 @@ var envs struct {
 
 // leaksFrom registers a new env, and returns a check for when it has ended: the last env to end
 // reports the leaks of all.
-func leaksFrom() (left func() error) {
+func leaksFrom() (check func() error) {
 	if envs.n == 0 {
 		envs.from = goleak.IgnoreCurrent()
 	}
@@ -310,9 +310,9 @@ func (e *env) checkConnections() {
 		if !server.Running() {
 			continue
 		}
-		var left string
-		if !eventually(e.t, "no connection on "+server.Addr(), func() bool { left = e.connections(server); return left == "" }) {
-			e.t.Errorf("connections left: %s", left)
+		var open string
+		if !eventually(e.t, "no connection on "+server.Addr(), func() bool { open = e.connections(server); return open == "" }) {
+			e.t.Errorf("connections left: %s", open)
 		}
 		server.Exec(e.t, "DROP USER "+e.User)
 	}
@@ -325,11 +325,11 @@ func (e *env) connections(server *mysqltest.Server) string {
 		e.t.Fatal(err)
 	}
 	defer pool.Close()
-	var left sql.NullString
-	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', LEFT(COALESCE(info, ''), 100)) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&left); err != nil {
+	var insertIDs sql.NullString
+	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', LEFT(COALESCE(info, ''), 100)) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&insertIDs); err != nil {
 		e.t.Fatal(err)
 	}
-	return left.String
+	return insertIDs.String
 }
 
 // awaitConnections waits until the account has n connections to a server, including those of the

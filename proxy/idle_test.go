@@ -36,7 +36,7 @@ func TestAnIdleSessionEndsWithItsBackendConnectionAndWithTheSameWords(t *testing
 		"in a transaction":        {before: "BEGIN", age: 400 * time.Millisecond, end: kill},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var said [2][]byte
+			var answers [2][]byte
 			for i, w := range []*wire{
 				e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], TLS: c.tls}), e.Wire(t, server.Addr(), wireLogin{Schema: e.Schemas[0]}),
 			} {
@@ -50,10 +50,10 @@ func TestAnIdleSessionEndsWithItsBackendConnectionAndWithTheSameWords(t *testing
 						t.Fatal(err)
 					}
 				}
-				said[i] = w.ended()
+				answers[i] = w.ended()
 			}
-			if !bytes.Equal(said[0], said[1]) {
-				t.Errorf("before the end: got %q, want %q as direct", said[0], said[1])
+			if !bytes.Equal(answers[0], answers[1]) {
+				t.Errorf("before the end: got %q, want %q as direct", answers[0], answers[1])
 			}
 		})
 	}

@@ -159,19 +159,19 @@ func TestKillOfOneselfIsAnsweredAsDirect(t *testing.T) {
 	for _, sql := range []string{"KILL CONNECTION_ID()", "KILL QUERY CONNECTION_ID()", "KILL %s", "KILL QUERY %s", "KILL QUERY CONNECTION_ID() + 0"} {
 		for _, schema := range []string{"", e.Schemas[0]} {
 			// Without and with a connection to a server.
-			var said [2][]byte
+			var answers [2][]byte
 			for i, addr := range []string{e.Servers[0].Addr(), e.Addr()} {
 				w := e.Wire(t, addr, wireLogin{Schema: schema})
 				text := strings.ReplaceAll(sql, "%s", w.id())
 				w.send(packet(command(protocol.ComQuery, text)))
 				if strings.Contains(sql, "QUERY") {
-					said[i] = w.receive(protocol.ShapeResult, nil)
+					answers[i] = w.receive(protocol.ShapeResult, nil)
 					w.ping(text)
 				} else {
-					said[i] = w.ended()
+					answers[i] = w.ended()
 				}
 			}
-			compare(t, sql, said[1], said[0])
+			compare(t, sql, answers[1], answers[0])
 		}
 	}
 	// A client may use the id that the server gave it.
@@ -306,7 +306,7 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 
 func TestKillEndsIdleSessionsAndLogins(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
-	killer := e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
+	killer := e.Wire(t, e.Addr(), wireLogin{Capabilities: withoutTracking})
 	for _, schema := range []string{"", e.Schemas[0]} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
 		if schema != "" {
@@ -512,8 +512,8 @@ func TestAKillOfSomebodyElsesSessionIsAudited(t *testing.T) {
 	audited(other, "KILL "+id, "failed", watcher, "1095")
 
 	// A statement that every user may run is not audited as an admin's.
-	own := e.Wire(t, e.Addr(), asWire(stranger))
-	own.query("KILL " + id)
+	killer := e.Wire(t, e.Addr(), asWire(stranger))
+	killer.query("KILL " + id)
 	kept.ended()
 	if got := e.Logs.FilterMessage("audit").Len(); got != seen {
 		t.Errorf("a KILL of one's own session left %d audit lines", got-seen)

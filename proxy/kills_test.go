@@ -93,9 +93,9 @@ func TestAKillAmongSeveralStatementsIsCarriedOutInItsTurn(t *testing.T) {
 		victim.ping(text)
 	}
 	// The session kills itself.
-	own := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	own.send(packet(command(protocol.ComQuery, "SELECT 1; KILL "+own.id()+"; SELECT 2")))
-	own.ended()
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w.send(packet(command(protocol.ComQuery, "SELECT 1; KILL "+w.id()+"; SELECT 2")))
+	w.ended()
 }
 
 func TestAKillAmongSeveralStatementsOfWhatIsNotOnesOwn(t *testing.T) {

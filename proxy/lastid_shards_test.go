@@ -173,7 +173,7 @@ func TestTriggersSeeAGivenNumberWhereThatIsAskedFor(t *testing.T) {
 		"UPDATE photos SET n = f()",
 		"SELECT * FROM log",
 		"SELECT * FROM photos",
-		left,
+		insertIDs,
 	}}}, "packets with EOF", "go-sql-driver")
 }
 

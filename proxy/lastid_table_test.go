@@ -267,7 +267,7 @@ const askKeys = "SELECT ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id, @@ident
 // keyForm is one way to write the rows of the table.
 type keyForm struct {
 	given bool // a number is given where AUTO_INCREMENT would make one
-	told  bool // the table of cases says what is expected, as well as the direct run
+	cases bool // the table of cases says what is expected, as well as the direct run
 	// filled: the column is bound to a sequence, and the oracle is AUTO_INCREMENT.
 	filled bool
 	bare   bool // the column through the proxy has no AUTO_INCREMENT
@@ -295,7 +295,7 @@ func (f keyForm) texts(step string, first, next uint64) (proxied, direct string)
 // expected is what a step must leave, as in keyStep; "" if the case does not say.
 func (f keyForm) expected(s keyStep) string {
 	switch {
-	case f.given && !f.told:
+	case f.given && !f.cases:
 		return ""
 	case f.given && s.given != "":
 		return s.given
@@ -482,7 +482,7 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 		tables [2]string // with AUTO_INCREMENT or without, for the table through the proxy and the direct one
 	}{
 		{"AUTO_INCREMENT", keyForm{}, [2]string{auto, auto}},
-		{"NEXTVAL and AUTO_INCREMENT", keyForm{given: true, told: true}, [2]string{auto, auto}},
+		{"NEXTVAL and AUTO_INCREMENT", keyForm{given: true, cases: true}, [2]string{auto, auto}},
 		{"NEXTVAL", keyForm{given: true}, [2]string{}},
 		{"filled in, with AUTO_INCREMENT", keyForm{filled: true}, [2]string{auto, auto}},
 		{"filled in", keyForm{filled: true, bare: true}, [2]string{"", auto}},
@@ -609,10 +609,10 @@ func (p *keyPair) runRow(form keyForm, row keyRow) {
 		compare(p.t, what, got, want)
 		compare(p.t, what+": "+askKeys, gotAsked, asked)
 		if expected := form.expected(s); expected != "" {
-			left := insertIDOf(want) + " " + p.functionIn(asked)
-			told := absolute(expected, first, next, before)
-			if !slices.Contains(strings.Split(told, " or "), left) {
-				p.t.Errorf("%s: got insert id and function %s, want %s", what, left, told)
+			got := insertIDOf(want) + " " + p.functionIn(asked)
+			want := absolute(expected, first, next, before)
+			if !slices.Contains(strings.Split(want, " or "), got) {
+				p.t.Errorf("%s: got insert id and function %s, want %s", what, got, want)
 			}
 		}
 	}

@@ -13,44 +13,44 @@ func TestLastInsertIDIsRightWhicheverNumberCameLast(t *testing.T) {
 	const given = "SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a"
 	o.run(t, []script{
 		{"numbers and rows in turn", []string{
-			left,
-			given, left,
-			"INSERT INTO auto (a) VALUES ('x')", left,
-			given, left,
-			"INSERT INTO photos (id) VALUES (555)", left,
-			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", left,
-			"INSERT INTO auto (a) VALUES ('y'), ('z')", left,
-			"SELECT LAST_INSERT_ID(8)", left,
-			given, left,
-			"UPDATE photos SET n = LAST_INSERT_ID(9) WHERE id = 1", left,
-			"SET last_insert_id = 10", left,
-			"INSERT INTO auto SET a = 'u'", left,
-			"INSERT INTO auto (id, a) VALUES (900, 'explicit')", left,
+			insertIDs,
+			given, insertIDs,
+			"INSERT INTO auto (a) VALUES ('x')", insertIDs,
+			given, insertIDs,
+			"INSERT INTO photos (id) VALUES (555)", insertIDs,
+			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", insertIDs,
+			"INSERT INTO auto (a) VALUES ('y'), ('z')", insertIDs,
+			"SELECT LAST_INSERT_ID(8)", insertIDs,
+			given, insertIDs,
+			"UPDATE photos SET n = LAST_INSERT_ID(9) WHERE id = 1", insertIDs,
+			"SET last_insert_id = 10", insertIDs,
+			"INSERT INTO auto SET a = 'u'", insertIDs,
+			"INSERT INTO auto (id, a) VALUES (900, 'explicit')", insertIDs,
 			given,
-			"DELETE FROM photos WHERE id = 555", left,
+			"DELETE FROM photos WHERE id = 555", insertIDs,
 			given,
-			"REPLACE INTO auto (a) VALUES ('x')", left,
-			"INSERT IGNORE INTO auto (a) VALUES ('x')", left,
-			"INSERT INTO auto (a) VALUES ('x') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), ref = 1", left,
+			"REPLACE INTO auto (a) VALUES ('x')", insertIDs,
+			"INSERT IGNORE INTO auto (a) VALUES ('x')", insertIDs,
+			"INSERT INTO auto (a) VALUES ('x') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), ref = 1", insertIDs,
 		}},
 		{"after SELECT NEXTVAL, explicit key", []string{
-			given, "INSERT INTO photos (id) VALUES (LAST_INSERT_ID())", left,
-			given, "INSERT INTO photos (id, parent) VALUES (600, LAST_INSERT_ID())", left,
-			given, "INSERT INTO auto (id, a) VALUES (601, 'explicit')", left,
-			given, "INSERT INTO auto (a) VALUES ('made')", left,
-			given, "INSERT INTO auto (a, ref) VALUES ('child', LAST_INSERT_ID())", left,
-			given, "UPDATE photos SET parent = LAST_INSERT_ID() WHERE id = 2", "SELECT ROW_COUNT()", left,
-			given, "SELECT * FROM photos WHERE parent < LAST_INSERT_ID() ORDER BY id", left,
-			given, "INSERT INTO photos (id, parent) SELECT LAST_INSERT_ID(), 5", left,
-			given, "DELETE FROM photos WHERE id = LAST_INSERT_ID()", "SELECT ROW_COUNT()", left,
-			given, "SET @x = LAST_INSERT_ID()", "SELECT @x", left,
-			given, "DO LAST_INSERT_ID() + 1", left,
-			given, "CREATE TABLE c AS SELECT LAST_INSERT_ID() AS v", "SELECT * FROM c", left,
-			given, "SELECT 1; SELECT LAST_INSERT_ID()", left,
-			given, "SELECT LAST_INSERT_ID() INTO @y", "SELECT ROW_COUNT(), @y", left,
-			given, "SELECT EXISTS (SELECT 1 FROM photos WHERE id < @@identity)", left,
-			given, "PREPARE s FROM 'SELECT LAST_INSERT_ID() AS v'", "EXECUTE s", left,
-			given, "EXECUTE IMMEDIATE 'SELECT LAST_INSERT_ID() AS v'", left,
+			given, "INSERT INTO photos (id) VALUES (LAST_INSERT_ID())", insertIDs,
+			given, "INSERT INTO photos (id, parent) VALUES (600, LAST_INSERT_ID())", insertIDs,
+			given, "INSERT INTO auto (id, a) VALUES (601, 'explicit')", insertIDs,
+			given, "INSERT INTO auto (a) VALUES ('made')", insertIDs,
+			given, "INSERT INTO auto (a, ref) VALUES ('child', LAST_INSERT_ID())", insertIDs,
+			given, "UPDATE photos SET parent = LAST_INSERT_ID() WHERE id = 2", "SELECT ROW_COUNT()", insertIDs,
+			given, "SELECT * FROM photos WHERE parent < LAST_INSERT_ID() ORDER BY id", insertIDs,
+			given, "INSERT INTO photos (id, parent) SELECT LAST_INSERT_ID(), 5", insertIDs,
+			given, "DELETE FROM photos WHERE id = LAST_INSERT_ID()", "SELECT ROW_COUNT()", insertIDs,
+			given, "SET @x = LAST_INSERT_ID()", "SELECT @x", insertIDs,
+			given, "DO LAST_INSERT_ID() + 1", insertIDs,
+			given, "CREATE TABLE c AS SELECT LAST_INSERT_ID() AS v", "SELECT * FROM c", insertIDs,
+			given, "SELECT 1; SELECT LAST_INSERT_ID()", insertIDs,
+			given, "SELECT LAST_INSERT_ID() INTO @y", "SELECT ROW_COUNT(), @y", insertIDs,
+			given, "SELECT EXISTS (SELECT 1 FROM photos WHERE id < @@identity)", insertIDs,
+			given, "PREPARE s FROM 'SELECT LAST_INSERT_ID() AS v'", "EXECUTE s", insertIDs,
+			given, "EXECUTE IMMEDIATE 'SELECT LAST_INSERT_ID() AS v'", insertIDs,
 			"SELECT * FROM photos ORDER BY id", "SELECT * FROM auto ORDER BY id",
 		}},
 		{"every way to make or not to make a row", func() (steps []string) {
@@ -74,28 +74,28 @@ func TestLastInsertIDIsRightWhicheverNumberCameLast(t *testing.T) {
 				"BEGIN", "INSERT INTO auto (a) VALUES ('m1')", "ROLLBACK", "ALTER TABLE auto ADD z INT", "TRUNCATE TABLE keyless",
 			} {
 				// Alone, after a number given by the proxy, and after one inside an INSERT.
-				steps = append(steps, insert, left)
+				steps = append(steps, insert, insertIDs)
 				again := strings.NewReplacer("1'", "1x'", "2'", "2x'", "3'", "3x'", "CONCAT('", "CONCAT('x", "TABLE other", "TABLE another", " z INT", " y INT",
 					"(200,", "(2000,", "(201,", "(2001,", "(300,", "(3000,", "(400,", "(4000,", "= 8000", "= 9000", "5000", "6000").Replace(insert)
-				steps = append(steps, given, again, left)
+				steps = append(steps, given, again, insertIDs)
 			}
 			return append(steps, "SELECT * FROM auto ORDER BY id", "SELECT * FROM keyless")
 		}()},
 		{"in stored code", []string{
 			"CREATE PROCEDURE p(OUT o BIGINT UNSIGNED) BEGIN SET o = LAST_INSERT_ID(); INSERT INTO auto (a) VALUES ('in p'); END",
-			given, "CALL p(@o)", "SELECT @o", left,
+			given, "CALL p(@o)", "SELECT @o", insertIDs,
 			"CREATE FUNCTION f() RETURNS BIGINT UNSIGNED RETURN LAST_INSERT_ID()",
-			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", "SELECT f() = LAST_INSERT_ID()", left,
+			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", "SELECT f() = LAST_INSERT_ID()", insertIDs,
 		}},
 		{"after statements that fail", []string{
-			given, "INSERT INTO auto (a) VALUES ('first')", left,
-			given, "INSERT INTO auto (a) VALUES ('new'), ('first')", left,
-			given, "SELECT nothing", left,
-			given, "SELEKT", left,
-			given, "SELECT LAST_INSERT_ID(), nothing", left,
-			given, "INSERT INTO photos (id) VALUES (1)", left,
-			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", "INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), 1)", left,
-			given, "UPDATE photos SET id = 1 WHERE id = 2", left,
+			given, "INSERT INTO auto (a) VALUES ('first')", insertIDs,
+			given, "INSERT INTO auto (a) VALUES ('new'), ('first')", insertIDs,
+			given, "SELECT nothing", insertIDs,
+			given, "SELEKT", insertIDs,
+			given, "SELECT LAST_INSERT_ID(), nothing", insertIDs,
+			given, "INSERT INTO photos (id) VALUES (1)", insertIDs,
+			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»)", "INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), 1)", insertIDs,
+			given, "UPDATE photos SET id = 1 WHERE id = 2", insertIDs,
 			"SELECT * FROM auto ORDER BY id",
 		}},
 	})
@@ -140,7 +140,7 @@ func TestWhatAStatementLeavesBehindIsThereAfterAnAnswerOfTheProxy(t *testing.T) 
 		for _, ask := range asks {
 			steps = append(steps, "UPDATE photos SET n = 4", "SELECT id FROM photos", given)
 			steps = append(steps, before.steps...)
-			steps = append(steps, ask, left)
+			steps = append(steps, ask, insertIDs)
 		}
 		steps = append(steps, "SELECT * FROM keyless", "SELECT @r, @f, @i, @n")
 		scripts = append(scripts, script{before.name, steps})

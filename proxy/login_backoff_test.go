@@ -149,8 +149,8 @@ func TestChangesOfUserCountAsLogins(t *testing.T) {
 			}})
 			first, second, third := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
 			for i, w := range []*wire{first, second} {
-				if told := serverError(t, w.change(e.User, "wrong", "", "")); told.Code != 1045 {
-					t.Errorf("change of user with a wrong password: got %v, want 1045", told)
+				if refusal := serverError(t, w.change(e.User, "wrong", "", "")); refusal.Code != 1045 {
+					t.Errorf("change of user with a wrong password: got %v, want 1045", refusal)
 				}
 				e.awaitRefused(t, i+1)
 			}

@@ -98,8 +98,8 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 							}
 							return
 						}
-						var told *mysql.MySQLError
-						if !errors.As(got, &told) || told.Number != l.codes[0] && told.Number != l.codes[len(l.codes)-1] {
+						var refused *mysql.MySQLError
+						if !errors.As(got, &refused) || refused.Number != l.codes[0] && refused.Number != l.codes[len(l.codes)-1] {
 							t.Fatalf("got %v, want one of %v", got, l.codes)
 						}
 						// A direct server may ask without a switch of the plugin, but its errors
@@ -144,9 +144,9 @@ func TestManyRelayedLoginsAtOnceDoNotMixUp(t *testing.T) {
 			pool := e.open(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, password })
 			var got string
 			err := pool.QueryRow("SELECT SUBSTRING_INDEX(CURRENT_USER(), '@', 1)").Scan(&got)
-			var told *mysql.MySQLError
+			var refused *mysql.MySQLError
 			switch {
-			case i%3 == 0 && (!errors.As(err, &told) || told.Number != 1045):
+			case i%3 == 0 && (!errors.As(err, &refused) || refused.Number != 1045):
 				return fmt.Errorf("%s with another's password: got %q, %w, want 1045", name, got, err)
 			case i%3 != 0 && (err != nil || got != name):
 				return fmt.Errorf("%s: got %q, %w", name, got, err)
@@ -547,8 +547,8 @@ func TestOverAUnixSocketTheProxysUserIDIsNoSecondFactor(t *testing.T) {
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: overSocket(s)})
 	for _, factors := range []protocol.Capability{0, protocol.MultiFactor} {
 		c := dialPackets(t, "tcp", e.Addr())
-		if told := serverError(t, logInBySha2(t, c, "two", "pw", factors)); told.Code != 1045 {
-			t.Errorf("flags %x: got %v, want 1045", uint64(factors), told)
+		if refusal := serverError(t, logInBySha2(t, c, "two", "pw", factors)); refusal.Code != 1045 {
+			t.Errorf("flags %x: got %v, want 1045", uint64(factors), refusal)
 		}
 	}
 	if ok := logInBySha2(t, dialPackets(t, "unix", s.Socket()), "two", "pw", protocol.MultiFactor); ok[4] != 0 {
@@ -650,8 +650,8 @@ func TestASlowClientIsNotTheServersFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := serverError(t, p); told.Code != 1045 {
-		t.Errorf("the slow client: got %v, want 1045", told)
+	if refusal := serverError(t, p); refusal.Code != 1045 {
+		t.Errorf("the slow client: got %v, want 1045", refusal)
 	}
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 		t.Errorf("another client at once: %v", err)

@@ -18,9 +18,9 @@ import (
 // certificate or none must get the same answer from both.
 func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 	ca := mysqltest.NewCA(t)
-	own := ca.Server(t, "127.0.0.1")
-	server := mysqltest.Start(t, own.ServerArgs(ca)...)
-	pair, err := tls.LoadX509KeyPair(own.CertFile, own.KeyFile)
+	certificate := ca.Server(t, "127.0.0.1")
+	server := mysqltest.Start(t, certificate.ServerArgs(ca)...)
+	pair, err := tls.LoadX509KeyPair(certificate.CertFile, certificate.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,18 +50,18 @@ func TestEitherPasswordLetsInWhicheverTheServerKnows(t *testing.T) {
 		err := conn.QueryRowContext(context.Background(), "SELECT SUBSTRING_INDEX(USER(), '@', 1)").Scan(&who)
 		return who.String, err
 	}
-	for _, known := range []string{"the old one", "the new one"} {
-		server.Exec(t, fmt.Sprintf("ALTER USER %s@'%%' IDENTIFIED BY '%s'", user, known))
+	for _, password := range []string{"the old one", "the new one"} {
+		server.Exec(t, fmt.Sprintf("ALTER USER %s@'%%' IDENTIFIED BY '%s'", user, password))
 		for _, given := range []string{"the old one", "the new one"} {
 			before := refused()
 			if who, err := use(given); err != nil || who != user {
-				t.Errorf("the client gives %s, the server knows %s: got %s, %v", given, known, who, err)
+				t.Errorf("the client gives %s, the server knows %s: got %s, %v", given, password, who, err)
 			}
 			want := 0
-			if given != known {
+			if given != password {
 				want = 1
 			}
-			wantRefused("the client gives "+given+", the server knows "+known, before, want)
+			wantRefused("the client gives "+given+", the server knows "+password, before, want)
 		}
 	}
 	for _, password := range []string{"", "another", "the old one "} {

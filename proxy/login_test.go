@@ -45,8 +45,8 @@ func TestALoginIsRefusedAsByTheServer(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("driver: got %v, want %v as direct", got, want)
 			}
-			var told *mysql.MySQLError
-			if c.code != 0 && (!errors.As(got, &told) || told.Number != c.code) {
+			var refused *mysql.MySQLError
+			if c.code != 0 && (!errors.As(got, &refused) || refused.Number != c.code) {
 				t.Errorf("got %v, want number %d", got, c.code)
 			}
 			cli := func(addr string) string {
@@ -111,9 +111,9 @@ func TestCONNECTION_IDIsTheGreetingsAndNoServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prepared.Close()
-	var told uint64
-	if err := prepared.QueryRow().Scan(&told); err != nil || told>>21 != uint64(id)>>21 {
-		t.Errorf("CONNECTION_ID(), prepared: got %d, %v, want one of the proxy's", told, err)
+	var got uint64
+	if err := prepared.QueryRow().Scan(&got); err != nil || got>>21 != uint64(id)>>21 {
+		t.Errorf("CONNECTION_ID(), prepared: got %d, %v, want one of the proxy's", got, err)
 	}
 	// In a text with the list of the server's connections, CONNECTION_ID() is the server's.
 	if got := w.rows("SELECT COUNT(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()")[0]; got != "1" {
@@ -439,7 +439,7 @@ func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 		"locked": func() *protocol.ServerError { return e.refusal(t, e.Addr(), asWire("locked")) },
 	} {
 		e.Logs.TakeAll()
-		told := login()
+		refused := login()
 		var fields map[string]any
 		eventually(t, "the log", func() bool {
 			entries := e.Logs.FilterMessage("login refused").All()
@@ -448,8 +448,8 @@ func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 			}
 			return fields != nil
 		})
-		if fields["user"] != what || fields["code"] != told.Code || fields["sqlstate"] != told.State {
-			t.Errorf("%s was told %d %s: logged is %v", what, told.Code, told.State, fields)
+		if fields["user"] != what || fields["code"] != refused.Code || fields["sqlstate"] != refused.State {
+			t.Errorf("%s was told %d %s: logged is %v", what, refused.Code, refused.State, fields)
 		}
 	}
 

@@ -373,13 +373,13 @@ func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 
 // Without the sequence server the list is an error, and not empty.
 func TestAListOfSequencesNeedsTheSequenceServer(t *testing.T) {
-	own := mysqltest.Start(t)
+	keys := mysqltest.Start(t)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Sequence: func(o *sequence.Options) {
-		o.Servers[0].Addr, o.Servers[0].User, o.Servers[0].Password, o.Servers[0].Database = own.Addr(), "root", "", own.Schema(t)
+		o.Servers[0].Addr, o.Servers[0].User, o.Servers[0].Password, o.Servers[0].Database = keys.Addr(), "root", "", keys.Schema(t)
 	}})
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE photos")
-	own.Kill()
+	keys.Kill()
 	e.impatient()
 	const list = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' AND TABLE_SCHEMA=DATABASE()"
 	if _, err := c.ExecContext(t.Context(), list); err == nil || !strings.Contains(err.Error(), "sequence") {

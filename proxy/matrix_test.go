@@ -68,11 +68,11 @@ func (s *side) until(what string) {
 }
 
 // kill makes s end another session, or its statement, which waits for a lock.
-func (s *side) kill(say func(id string)) {
+func (s *side) kill(send func(id string)) {
 	e := s.e
 	statement := fmt.Sprintf("SELECT GET_LOCK('held', 100) /* %s */", s.id())
 	target := e.waiter(s.t.(*testing.T), s.addr, statement, e.Schemas[0])
-	say(target.id())
+	send(target.id())
 	if s.code != 0 { // refused
 		target.Close()
 		return

@@ -23,9 +23,9 @@ func (w *wire) overfill(b []byte) []byte {
 		defer close(sent)
 		_, _ = w.nc.Write(b) // the server may close before
 	}()
-	said := w.ended()
+	answer := w.ended()
 	<-sent
-	return said
+	return answer
 }
 
 func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
@@ -47,24 +47,24 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			packets, _ := protocol.AppendPacket(nil, payload, 0)
-			var said [2][]byte
+			var answers [2][]byte
 			for i, addr := range []string{e.Addr(), server.Addr()} {
 				// A server's error is lost if it closes with bytes unread.
 				for range 5 {
 					w := e.Wire(t, addr, wireLogin{Schema: e.Schemas[0], Packing: notPacked})
-					if said[i] = w.overfill(packets); len(said[i]) > 0 {
+					if answers[i] = w.overfill(packets); len(answers[i]) > 0 {
 						break
 					}
 				}
 			}
-			if len(said[1]) == 0 {
+			if len(answers[1]) == 0 {
 				t.Skip("the server's words were lost each time")
 			}
-			if !bytes.Contains(said[1], []byte("max_allowed_packet")) {
-				t.Fatalf("the server says %q", said[1])
+			if !bytes.Contains(answers[1], []byte("max_allowed_packet")) {
+				t.Fatalf("the server says %q", answers[1])
 			}
-			if !bytes.Equal(said[0], said[1]) {
-				t.Errorf("got %q, want %q as direct", said[0], said[1])
+			if !bytes.Equal(answers[0], answers[1]) {
+				t.Errorf("got %q, want %q as direct", answers[0], answers[1])
 			}
 		})
 	}
@@ -95,12 +95,12 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 		w.query("CREATE TABLE t (id BIGINT PRIMARY KEY, c MEDIUMTEXT)")
 		packets, _ := protocol.AppendPacket(nil, text("INSERT INTO t VALUES (NEXTVAL(s), '", longest, "')"), 0)
-		if said := w.overfill(packets); !bytes.Contains(said, []byte("max_allowed_packet")) {
-			t.Errorf("got %q, want the server's error 1153", said)
+		if answer := w.overfill(packets); !bytes.Contains(answer, []byte("max_allowed_packet")) {
+			t.Errorf("got %q, want the server's error 1153", answer)
 		}
 	})
 	t.Run("long data", func(t *testing.T) {
-		var said [2][]byte
+		var answers [2][]byte
 		for i, addr := range []string{e.Addr(), server.Addr()} {
 			w := e.Wire(t, addr, wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 			w.send(packet(command(protocol.ComStmtPrepare, "SELECT LENGTH(?)")))
@@ -115,11 +115,11 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 			}
 			execute := append([]byte{byte(protocol.ComStmtExecute)}, p[5:9]...)
 			w.send(packet(append(execute, 0, 1, 0, 0, 0, 0, 1, 252, 0)))
-			said[i] = w.receive(protocol.ShapeResult, nil)
+			answers[i] = w.receive(protocol.ShapeResult, nil)
 		}
-		if told := serverError(t, said[1]); !strings.Contains(told.Message, "max_allowed_packet") {
-			t.Fatalf("the server says %v", told)
+		if refusal := serverError(t, answers[1]); !strings.Contains(refusal.Message, "max_allowed_packet") {
+			t.Fatalf("the server says %v", refusal)
 		}
-		compare(t, "an execution with it", said[0], said[1])
+		compare(t, "an execution with it", answers[0], answers[1])
 	})
 }

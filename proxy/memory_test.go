@@ -102,8 +102,8 @@ func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 				}()
 			}
 			e.awaitWaiting(t, clients-budget/(2*size))
-			if held := heap() - before; int64(held) > budget {
-				t.Errorf("%d MB are held while the statements wait, want at most %d", held>>20, budget>>20)
+			if grown := heap() - before; int64(grown) > budget {
+				t.Errorf("%d MB are held while the statements wait, want at most %d", grown>>20, budget>>20)
 			}
 			close(last)
 			for range wires {
@@ -171,8 +171,8 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 		return n == len(waiters)
 	})
 	e.noMemoryTaken(t)
-	if held := int64(heap()) - int64(before); held > 2*size {
-		t.Errorf("%d MB are held for statements that were sent", held>>20)
+	if grown := int64(heap()) - int64(before); grown > 2*size {
+		t.Errorf("%d MB are held for statements that were sent", grown>>20)
 	}
 	holder.send(text)
 	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] != 0 {

@@ -28,7 +28,7 @@ func TestWithoutResultsetMetadataNoDefinitionsAreSent(t *testing.T) {
 			compare(t, what, got, want)
 			next++
 		}
-		own := func() {
+		answered := func() {
 			t.Helper()
 			got := p.Proxy.do(protocol.ComStmtPrepare, "SELECT NEXTVAL('s') AS n")
 			want := p.Direct.do(protocol.ComStmtPrepare, "SELECT LAST_INSERT_ID(?) AS n")
@@ -67,14 +67,14 @@ func TestWithoutResultsetMetadataNoDefinitionsAreSent(t *testing.T) {
 		number("by default")
 		p.query("SET resultset_metadata = NONE")
 		number("NONE")
-		own()
+		answered()
 		relayed()
 		p.query("SET SESSION resultset_metadata = 'FULL'")
 		number("FULL")
-		own()
+		answered()
 		p.query("CALL none()") // the server sends no definitions here
 		number("NONE, set by a procedure")
-		own()
+		answered()
 		relayed()
 		got := split(p.Proxy.query("SHOW SEQUENCES"))
 		if columns, follow, ok := protocol.ParseColumnCount(got[0], true); !ok || follow || columns == 0 {

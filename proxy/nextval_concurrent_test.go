@@ -39,13 +39,13 @@ func TestTheRowsOfAStatementHaveConsecutiveNumbersUnderConcurrency(t *testing.T)
 					t.Error(err)
 					return
 				}
-				var own, after int64
-				if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*), LAST_INSERT_ID() FROM photos WHERE id BETWEEN ? AND ? AND title = ?", id, id+2, who).Scan(&own, &after); err != nil {
+				var rows, after int64
+				if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*), LAST_INSERT_ID() FROM photos WHERE id BETWEEN ? AND ? AND title = ?", id, id+2, who).Scan(&rows, &after); err != nil {
 					t.Error(err)
 					return
 				}
-				if own != 3 || after != id {
-					t.Errorf("statement %s with insert id %d: got %d rows with consecutive numbers and LAST_INSERT_ID() %d, want 3 and the same id", who, id, own, after)
+				if rows != 3 || after != id {
+					t.Errorf("statement %s with insert id %d: got %d rows with consecutive numbers and LAST_INSERT_ID() %d, want 3 and the same id", who, id, rows, after)
 				}
 			}
 		})

@@ -101,14 +101,14 @@ func TestLongStatementsAreRewrittenWhole(t *testing.T) {
 	long := strings.Repeat("x", 3_000_000)
 	o.run(t, []script{{"text", []string{
 		"INSERT INTO many (i, id, l) VALUES ('" + long + "', «NEXTVAL('photos')», 1), ('', «NEXTVAL('photos')», LENGTH('" + long + "'))",
-		left,
+		insertIDs,
 		manyRows,
 	}}}, "packets without EOF")
 	p := o.pairOfSchemas(t, allFraming)
 	pp := o.prepare(t, p, "INSERT INTO many (i, id, l) VALUES (?, «NEXTVAL('photos')», ?)")
 	pp.execute(true, textArg(mysql.MYSQL_TYPE_LONG_BLOB, long), unsigned(7))
 	pp.execute(false, textArg(mysql.MYSQL_TYPE_LONG_BLOB, long[:100_000]), unsigned(8))
-	p.query(left)
+	p.query(insertIDs)
 	pp.sameRows(manyRows)
 }
 

@@ -225,7 +225,7 @@ func (o *oracle) outlive(t *testing.T, p *pair, all []*preparedPair, changes []s
 		for _, pp := range all {
 			for k := range 2 {
 				pp.execute(k == 0, args(i)...)
-				p.query(left)
+				p.query(insertIDs)
 			}
 		}
 	}

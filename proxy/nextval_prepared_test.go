@@ -57,12 +57,12 @@ func TestAPreparedSelectOfNumbersKeepsTheSessionsRowLimit(t *testing.T) {
 		p.query("SET sql_select_limit = " + limit)
 		before := o.nextNumber(t, "photos")
 		pp.execute(true)
-		p.query(left)
+		p.query(insertIDs)
 		if after := o.nextNumber(t, "photos"); limit == "0" && after != before {
 			t.Errorf("a SELECT without a row took %d numbers, want 0", after-before)
 		}
 	}
-	p.query(left)
+	p.query(insertIDs)
 }
 
 // Checklist 21.
@@ -89,7 +89,7 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 				for i := range 5 {
 					pp.execute(i%2 == 0, every(int64(i+1))...) // alternates between types and no types
 				}
-				p.query(left)
+				p.query(insertIDs)
 				p.query("SELECT ROW_COUNT()")
 				// Other types, shorter dates, NULLs in every place.
 				args := every(9)
@@ -142,7 +142,7 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 					}
 					args[7*i] = null(mysql.MYSQL_TYPE_NULL)
 					pp.execute(true, args...)
-					p.query(left)
+					p.query(insertIDs)
 				}
 				pp.sameRows("SELECT id, a, b, c, HEX(d), e FROM five ORDER BY id")
 			})
@@ -150,9 +150,9 @@ func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 				pp := o.prepare(t, p, "INSERT INTO photos (id, n) VALUES («NEXTVAL('photos')», ?), (?, 1)")
 				pp.execute(true, integer(mysql.MYSQL_TYPE_LONG, 5), unsigned(1))
 				p.query("SHOW WARNINGS")
-				p.query(left)
+				p.query(insertIDs)
 				pp.execute(true, integer(mysql.MYSQL_TYPE_LONG, 5), unsigned(99999))
-				p.query(left)
+				p.query(insertIDs)
 				pp.sameRows("SELECT * FROM photos ORDER BY id")
 			})
 		})
@@ -295,7 +295,7 @@ func TestTheDriverInsertsWithArgumentsAndNumbers(t *testing.T) {
 		for i := range uint64(3) {
 			answers = append(answers, driverAnswer(c, false, "INSERT INTO many (a, b, c, d, id, e, f, g, h, l, i, j, k) VALUES (?, ?, ?, ?, "+
 				call("photos", next+i, true)+", ?, ?, ?, ?, "+call("other", other+i, false)+", ?, ?, ?)", args...))
-			answers = append(answers, driverAnswer(c, true, left), driverAnswer(c, true, left+", ?", 7))
+			answers = append(answers, driverAnswer(c, true, insertIDs), driverAnswer(c, true, insertIDs+", ?", 7))
 		}
 		nulls := make([]any, len(args))
 		answers = append(answers, driverAnswer(c, false, "INSERT INTO many (a, b, c, d, id, e, f, g, h, l, i, j, k) VALUES (?, ?, ?, ?, "+

@@ -256,10 +256,10 @@ func TestNamesThatAreNotServedHereAreErrorsOrCreatedOrTheServersOwn(t *testing.T
 		o.run(t, []script{{"the server's own sequences", []string{
 			"SELECT NEXTVAL(theirs)",
 			"SELECT NEXTVAL(theirs), NEXT VALUE FOR theirs, LASTVAL(theirs)",
-			left,
+			insertIDs,
 			"INSERT INTO photos (id) VALUES (NEXTVAL(theirs))",
 			"INSERT INTO photos (id, parent) VALUES («NEXTVAL('photos')», NEXTVAL(theirs)), (NEXTVAL(theirs), «NEXTVAL('photos')»)",
-			left,
+			insertIDs,
 			"SELECT «NEXTVAL('photos')» AS a, NEXTVAL(theirs) AS b",
 			"SELECT NEXTVAL(theirs) FROM photos",
 			"UPDATE photos SET n = NEXTVAL(theirs)",

@@ -15,9 +15,9 @@ var photosTables = []string{
 	"INSERT INTO photos (id, title) VALUES (1, 'one'), (2, 'two'), (3, 'three')",
 }
 
-// left reads everything that a statement leaves. Other scripts read each value alone, because
+// insertIDs reads everything that a statement leaves. Other scripts read each value alone, because
 // together they are one statement.
-const left = "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity"
+const insertIDs = "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity"
 
 // Checklist 28.
 // Checklist 29.
@@ -34,7 +34,7 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 	}
 	for _, call := range calls {
 		spellings = append(spellings,
-			"SELECT "+call+" => SELECT LAST_INSERT_ID({p1}) AS "+backquoted(call), left)
+			"SELECT "+call+" => SELECT LAST_INSERT_ID({p1}) AS "+backquoted(call), insertIDs)
 	}
 	const one = " => SELECT LAST_INSERT_ID({p1})"
 	o.run(t, []script{
@@ -55,17 +55,17 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"SELECT NEXTVAL('photos') 'the id' FROM DUAL" + one + " 'the id'",
 			"SELECT NEXTVAL('photos') AS \"i\"\"d\"" + one + " AS \"i\"\"d\"",
 			"SELECT NEXTVAL('photos') AS `größe`" + one + " AS `größe`",
-			left,
+			insertIDs,
 		}},
 		{"several", []string{
 			"SELECT NEXTVAL('photos'), NEXTVAL('photos') => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`, LAST_INSERT_ID({p2}) AS `NEXTVAL('photos')`",
 			"direct: SELECT LAST_INSERT_ID({p1})",
-			left,
+			insertIDs,
 			"SELECT NEXTVAL('photos') a, NEXTVAL('other') b, NEXTVAL('photos') c => SELECT LAST_INSERT_ID({p1}) a, LAST_INSERT_ID({o1}) b, LAST_INSERT_ID({p2}) c",
 			"direct: SELECT LAST_INSERT_ID({p1})",
-			left,
+			insertIDs,
 			"SELECT NEXTVAL('other') a => SELECT LAST_INSERT_ID({o1}) a",
-			left,
+			insertIDs,
 		}},
 		{"after each other", []string{
 			"SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a",
@@ -83,9 +83,9 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a",
 			"INSERT INTO photos (id) VALUES (77)",
 			"SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a",
-			left,
+			insertIDs,
 			"ROLLBACK",
-			left,
+			insertIDs,
 			"SET autocommit = 0",
 			"SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a",
 			"SELECT COUNT(*) FROM photos",
@@ -94,7 +94,7 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"START TRANSACTION READ ONLY",
 			"SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a",
 			"COMMIT",
-			left,
+			insertIDs,
 		}},
 		{"with other sql modes", []string{
 			"SET sql_mode = 'ANSI_QUOTES'",
@@ -105,7 +105,7 @@ func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 			`SELECT NEXTVAL('photos') AS x => SELECT LAST_INSERT_ID({p1}) AS x`,
 			"SET NAMES latin1",
 			`SELECT NEXTVAL('photos') AS x => SELECT LAST_INSERT_ID({p1}) AS x`,
-			left,
+			insertIDs,
 		}},
 	})
 }
@@ -147,54 +147,54 @@ func TestASelectThatOnlyTheServerCanAnswerIsRewritten(t *testing.T) {
 	o.run(t, []script{
 		{"SELECT with more around", []string{
 			"SELECT NEXTVAL('photos') LIMIT 1 => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')` LIMIT 1",
-			left,
+			insertIDs,
 			"SELECT NEXTVAL('photos') LIMIT 0 => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')` LIMIT 0",
-			left,
+			insertIDs,
 			"SELECT «NEXTVAL('photos')» INTO @v",
 			"SELECT ROW_COUNT()",
 			"SELECT @v",
-			left,
+			insertIDs,
 			"SELECT «NEXTVAL('photos')» AS a UNION ALL SELECT «NEXTVAL('photos')»",
-			left,
+			insertIDs,
 			"(SELECT «NEXTVAL('photos')» AS a)",
 			"SELECT «NEXTVAL('photos')» + 1 AS a",
 			"SELECT NEXTVAL('photos') + 1 => SELECT LAST_INSERT_ID({p1}) + 1 AS `NEXTVAL('photos') + 1`",
 			"SELECT -NEXTVAL('photos')  ,2 => SELECT -LAST_INSERT_ID({p1}) AS `-NEXTVAL('photos')`  ,2",
 			"SELECT 1, NEXTVAL('photos'), 'x' => SELECT 1, LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`, 'x'",
 			"SELECT CONCAT('p', «NEXTVAL('photos')») AS a, «NEXTVAL('photos')» AS b, HEX(«NEXTVAL('other')») AS c",
-			left,
+			insertIDs,
 			"SELECT IF(1, «NEXTVAL('photos')», 0) AS a",
 			"SELECT (SELECT «NEXTVAL('photos')») AS a",
 			"SELECT «NEXTVAL('photos')» AS a WHERE 1",
 			"SELECT DISTINCT «NEXTVAL('photos')» AS a",
 			"SELECT SQL_NO_CACHE «NEXTVAL('photos')» AS a",
 			"SELECT /*! «NEXTVAL('photos')» AS a */",
-			left,
+			insertIDs,
 			"SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS()",
 		}},
 		{"a limit of the session", []string{
 			"SET sql_select_limit = 1",
 			"SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`",
-			left,
+			insertIDs,
 			"SET sql_select_limit = 0",
 			"SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`",
 			"SET sql_select_limit = DEFAULT",
-			left,
+			insertIDs,
 			"SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`",
-			left,
+			insertIDs,
 		}},
 		{"a limit of the session that is set beside a call", []string{
 			"SET @c = CONNECTION_ID() * 0, sql_select_limit = 0",
 			"SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`",
 			"SET sql_select_limit = DEFAULT",
 			"SELECT @c",
-			left,
+			insertIDs,
 		}},
 		{"beside LAST_INSERT_ID()", []string{
 			// LAST_INSERT_ID() is the previous value at any place of the text.
 			"SELECT LAST_INSERT_ID(42)",
 			"SELECT NEXTVAL('photos') AS a, LAST_INSERT_ID() AS b LIMIT 1 => SELECT LAST_INSERT_ID({p1}) AS a, COALESCE(CAST(42 AS UNSIGNED),LAST_INSERT_ID()) AS b LIMIT 1",
-			left,
+			insertIDs,
 		}},
 	})
 }

@@ -49,9 +49,9 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 		return all
 	}
 	eventually(t, "the owner is known", func() bool { return warnings()["photos"] != "NULL" })
-	told := warnings()
-	if told["unbound"] != "NULL" || strings.Contains(told["albums"], "one_shard") {
-		t.Errorf("what needs no warning has one: %q", told)
+	warned := warnings()
+	if warned["unbound"] != "NULL" || strings.Contains(warned["albums"], "one_shard") {
+		t.Errorf("what needs no warning has one: %q", warned)
 	}
 	numbered, err := e.Proxy.Numbered(t.Context())
 	if err != nil || len(numbered) != 4 {
@@ -63,7 +63,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 		if n.Shard == "s1" {
 			shard = 1
 		}
-		text := told[strings.ToLower(n.Binding.Sequence)]
+		text := warned[strings.ToLower(n.Binding.Sequence)]
 		if !strings.Contains(text, n.Name()+" has AUTO_INCREMENT") || !strings.Contains(text, "on shard "+n.Shard+": "+n.Remedy) || !strings.Contains(n.Remedy, "ALTER TABLE `"+e.Schemas[shard]+"`.") {
 			t.Errorf("%+v: SHOW SEQUENCES says %q", n, text)
 		}

@@ -206,13 +206,13 @@ func (o *oracle) compareRuns(t testing.TB, steps []scriptStep, got, want []strin
 func differing(got, want string) (string, string) {
 	only := func(a, b string) string {
 		in := strings.Split(b, "\n")
-		var left []string
+		var remaining []string
 		for line := range strings.SplitSeq(a, "\n") {
 			if !slices.Contains(in, line) {
-				left = append(left, line)
+				remaining = append(remaining, line)
 			}
 		}
-		return strings.Join(left, "\n")
+		return strings.Join(remaining, "\n")
 	}
 	return only(got, want), only(want, got)
 }
@@ -328,9 +328,9 @@ func driverAnswer(c *sql.Conn, query bool, text string, args ...any) string {
 			return driverError(err)
 		}
 		for _, column := range columns {
-			nullable, known := column.Nullable()
+			nullable, ok := column.Nullable()
 			length, hasLength := column.Length()
-			fmt.Fprintf(&b, "%q %s %v %v %v %v %v; ", column.Name(), column.DatabaseTypeName(), column.ScanType(), nullable, known, length, hasLength)
+			fmt.Fprintf(&b, "%q %s %v %v %v %v %v; ", column.Name(), column.DatabaseTypeName(), column.ScanType(), nullable, ok, length, hasLength)
 		}
 		for rows.Next() {
 			values, into := make([]any, len(columns)), make([]any, len(columns))

@@ -25,7 +25,7 @@ func TestAPacketOfAWrongNumberEndsTheSessionAsByTheServer(t *testing.T) {
 		b[3] = num
 		return b
 	}
-	relayed, own := command(protocol.ComQuery, "SELECT 1"), command(protocol.ComQuery, "SELECT NEXTVAL('s')")
+	relayed, answered := command(protocol.ComQuery, "SELECT 1"), command(protocol.ComQuery, "SELECT NEXTVAL('s')")
 	// first is the first packet of a command of 16 MB or more.
 	first := func(begin string) []byte {
 		return []byte("\xff\xff\xff\x00" + begin + strings.Repeat("x", protocol.MaxFragment-len(begin)))
@@ -43,7 +43,7 @@ func TestAPacketOfAWrongNumberEndsTheSessionAsByTheServer(t *testing.T) {
 	}
 	for _, num := range []byte{1, 2, 0x80, 255} {
 		for name, payload := range map[string][]byte{
-			"what is relayed": relayed, "what is answered here": own, "COM_PING": command(protocol.ComPing, ""), "COM_QUIT": command(protocol.ComQuit, ""),
+			"what is relayed": relayed, "what is answered here": answered, "COM_PING": command(protocol.ComPing, ""), "COM_QUIT": command(protocol.ComQuit, ""),
 			"a command without answer": command(protocol.ComStmtClose, "\x01\x00\x00\x00"), "a command that is none": {0x55}, "nothing": nil,
 			"COM_INIT_DB": command(protocol.ComInitDB, "mysql"), "COM_RESET_CONNECTION": command(protocol.ComResetConn, ""),
 		} {
@@ -55,16 +55,16 @@ func TestAPacketOfAWrongNumberEndsTheSessionAsByTheServer(t *testing.T) {
 			for _, x := range tries {
 				p := e.Pair(t, 0, wireLogin{Capabilities: caps})
 				p.query("DO 1") // a server is attached
-				var said [2][]byte
+				var answers [2][]byte
 				for i, w := range []*wire{p.Direct, p.Proxy} {
 					if _, err := w.Write(x.sent); err != nil {
 						t.Logf("%s: %v", x.name, err)
 					}
-					said[i] = w.ended()
+					answers[i] = w.ended()
 				}
-				compare(t, x.name, said[1], said[0])
-				if !bytes.Contains(said[1], []byte("\xff\x84\x04#08S01Got packets out of order")) {
-					t.Errorf("%s: got %q, want error 1156", x.name, said[1])
+				compare(t, x.name, answers[1], answers[0])
+				if !bytes.Contains(answers[1], []byte("\xff\x84\x04#08S01Got packets out of order")) {
+					t.Errorf("%s: got %q, want error 1156", x.name, answers[1])
 				}
 			}
 		})

@@ -26,8 +26,8 @@ func (e *env) pause(t testing.TB, shard string) {
 
 func (e *env) resume(t testing.TB, shard string) {
 	t.Helper()
-	if resumed, known := e.Proxy.Resume(shard); !known || len(resumed) == 0 {
-		t.Errorf("resume %q: got %d shards, known %v", shard, len(resumed), known)
+	if resumed, ok := e.Proxy.Resume(shard); !ok || len(resumed) == 0 {
+		t.Errorf("resume %q: got %d shards, known %v", shard, len(resumed), ok)
 	}
 }
 

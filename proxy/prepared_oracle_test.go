@@ -174,10 +174,10 @@ func (pp *preparedPair) withoutNumbers(answer []byte) []byte {
 	var kept []byte
 	num := uint8(1)
 	keep := func(payload []byte) { kept, num = protocol.AppendPacket(kept, payload, num) }
-	own := strings.Count(string(pp.text.params), "?")
+	params := strings.Count(string(pp.text.params), "?")
 	head := packets[0]
 	binary.LittleEndian.PutUint32(head[1:], 0)
-	binary.LittleEndian.PutUint16(head[7:], uint16(own))
+	binary.LittleEndian.PutUint16(head[7:], uint16(params))
 	keep(head)
 	for i, kind := range pp.text.params {
 		if kind == '?' {
@@ -185,7 +185,7 @@ func (pp *preparedPair) withoutNumbers(answer []byte) []byte {
 		}
 	}
 	rest := packets[1+len(pp.text.params):]
-	if len(pp.text.params) > 0 && own == 0 && !pp.p.Proxy.caps.Has(protocol.DeprecateEOF) {
+	if len(pp.text.params) > 0 && params == 0 && !pp.p.Proxy.caps.Has(protocol.DeprecateEOF) {
 		rest = rest[1:] // the EOF after no parameters
 	}
 	for _, p := range rest {
@@ -229,13 +229,13 @@ func (pp *preparedPair) execute(rebound bool, args ...argument) {
 // was left.
 func (pp *preparedPair) executeAndAsk() {
 	pp.t.Helper()
-	own := make([]argument, strings.Count(string(pp.text.params), "?"))
-	for i := range own {
-		own[i] = integer(mysql.MYSQL_TYPE_LONGLONG, int64(i+1))
+	args := make([]argument, strings.Count(string(pp.text.params), "?"))
+	for i := range args {
+		args[i] = integer(mysql.MYSQL_TYPE_LONGLONG, int64(i+1))
 	}
 	for i := range 3 {
-		pp.execute(i == 0 || len(own) == 0, own...)
-		pp.p.query(left)
+		pp.execute(i == 0 || len(args) == 0, args...)
+		pp.p.query(insertIDs)
 	}
 }
 

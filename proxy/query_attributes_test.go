@@ -66,20 +66,20 @@ func (p *attributePair) text(attrs, sql string) []byte {
 // Checklist 4.
 func TestAttributesOfATextReachTheServer(t *testing.T) {
 	p := newAttributePair(t)
-	const tell = "mysql_query_attribute_string('trace')"
+	const read = "mysql_query_attribute_string('trace')"
 	one, other := attributes("trace", "NEXTVAL('s')"), attributes("a", "b", "trace", "'; SELECT 1")
-	if got := p.text(one, "SELECT "+tell+" AS x"); !strings.Contains(string(got), "NEXTVAL('s')") {
+	if got := p.text(one, "SELECT "+read+" AS x"); !strings.Contains(string(got), "NEXTVAL('s')") {
 		t.Errorf("got %q, want the attribute in it", got)
 	}
-	p.text(protocol.NoAttributes, "SELECT "+tell+" AS x")
-	p.text(other, "SELECT "+tell+" AS x")
-	p.text(one, "INSERT INTO t VALUES ({n}, "+tell+")") // rewritten
-	p.text(other, "INSERT INTO t VALUES ({n}, "+tell+"), (-"+fmt.Sprint(p.next)+", "+tell+")")
+	p.text(protocol.NoAttributes, "SELECT "+read+" AS x")
+	p.text(other, "SELECT "+read+" AS x")
+	p.text(one, "INSERT INTO t VALUES ({n}, "+read+")") // rewritten
+	p.text(other, "INSERT INTO t VALUES ({n}, "+read+"), (-"+fmt.Sprint(p.next)+", "+read+")")
 	p.text(protocol.NoAttributes, "SELECT LAST_INSERT_ID()")
-	p.text(one, "SELECT LAST_INSERT_ID(), "+tell+" AS x")
-	p.text(one, "SET @x = "+tell)
+	p.text(one, "SELECT LAST_INSERT_ID(), "+read+" AS x")
+	p.text(one, "SET @x = "+read)
 	p.text(protocol.NoAttributes, "SELECT @x")
-	p.text(one, "SELECT 1; SELECT "+tell+" AS x")
+	p.text(one, "SELECT 1; SELECT "+read+" AS x")
 	p.text(one, "USE "+p.e.Schemas[0])
 	p.text(one, "SELECT DATABASE()")
 	p.text(one, "SELECT * FROM t ORDER BY 1, 2")
@@ -88,7 +88,7 @@ func TestAttributesOfATextReachTheServer(t *testing.T) {
 	if got := p.text(attributes("x", "y"), "SELECT {n} AS n"); !strings.Contains(string(got), fmt.Sprint(p.next-1)) {
 		t.Errorf("got %q, want the number", got)
 	}
-	p.text(one, "SELECT LAST_INSERT_ID(), "+tell+" AS x FROM t LIMIT 1")
+	p.text(one, "SELECT LAST_INSERT_ID(), "+read+" AS x FROM t LIMIT 1")
 }
 
 // Checklist 4.
@@ -156,13 +156,13 @@ func TestTextsWithAttributesInOneWriteAreAnsweredInOrder(t *testing.T) {
 // Checklist 21.
 func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 	p := newAttributePair(t)
-	const tell = "mysql_query_attribute_string('trace')"
+	const read = "mysql_query_attribute_string('trace')"
 	trace := []namedArgument{{"trace", textArg(mysql.MYSQL_TYPE_STRING, "abc")}}
 	several := []namedArgument{{"n", integer(mysql.MYSQL_TYPE_LONGLONG, 5)}, {"no", null(mysql.MYSQL_TYPE_NULL)}, {"trace", textArg(mysql.MYSQL_TYPE_STRING, "d'ef")}}
 	number := integer(mysql.MYSQL_TYPE_LONGLONG, 6)
 
 	// Relayed without a change.
-	for _, sql := range []string{"SELECT " + tell + " AS x", "SELECT ? AS a, " + tell + " AS x"} {
+	for _, sql := range []string{"SELECT " + read + " AS x", "SELECT ? AS a, " + read + " AS x"} {
 		s := p.prepare(sql)
 		args := make([]argument, strings.Count(sql, "?"))
 		for i := range args {
@@ -179,9 +179,9 @@ func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 		sql  string
 		args []argument
 	}{
-		{"INSERT INTO t VALUES ({n}, " + tell + ")", nil},
-		{"INSERT INTO t VALUES (? + {n}, CONCAT(?, " + tell + "))", []argument{number, textArg(mysql.MYSQL_TYPE_STRING, "x")}},
-		{"INSERT INTO t VALUES (?, " + tell + "), ({n}, ?)", []argument{null(mysql.MYSQL_TYPE_LONGLONG), textArg(mysql.MYSQL_TYPE_STRING, "y")}},
+		{"INSERT INTO t VALUES ({n}, " + read + ")", nil},
+		{"INSERT INTO t VALUES (? + {n}, CONCAT(?, " + read + "))", []argument{number, textArg(mysql.MYSQL_TYPE_STRING, "x")}},
+		{"INSERT INTO t VALUES (?, " + read + "), ({n}, ?)", []argument{null(mysql.MYSQL_TYPE_LONGLONG), textArg(mysql.MYSQL_TYPE_STRING, "y")}},
 	} {
 		id := func(w *wire, sql string) uint32 {
 			answer := w.do(protocol.ComStmtPrepare, sql)

@@ -261,13 +261,13 @@ func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	}
 	// Both servers close their statement. COM_STMT_CLOSE has no answer to wait for.
 	for i, s := range e.Servers {
-		pool, left := s.DB(t, ""), ""
+		pool, open := s.DB(t, ""), ""
 		eventually(t, fmt.Sprintf("server %d has no prepared statement", i), func() bool {
 			var name string
-			if err := pool.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &left); err != nil {
+			if err := pool.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &open); err != nil {
 				t.Fatal(err)
 			}
-			return left == "0"
+			return open == "0"
 		})
 	}
 }

@@ -54,15 +54,15 @@ func TestSessionsGoToANewNodeWithWhatTheyHaveSet(t *testing.T) {
 func (e *env) checkGone(server *mysqltest.Server) {
 	e.t.Helper()
 	pool := server.DB(e.t, "")
-	var left sql.NullString
+	var insertIDs sql.NullString
 	if !eventually(e.t, "no session on "+server.Addr(), func() bool {
 		if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', COALESCE(db, ''), ' ', command, ' ', COALESCE(info, '')) FROM information_schema.processlist "+
-			"WHERE user = ? AND (db IS NULL OR db <> ?)", e.User, e.SequenceSchema).Scan(&left); err != nil {
+			"WHERE user = ? AND (db IS NULL OR db <> ?)", e.User, e.SequenceSchema).Scan(&insertIDs); err != nil {
 			e.t.Fatal(err)
 		}
-		return !left.Valid
+		return !insertIDs.Valid
 	}) {
-		e.t.Errorf("left: %s", left.String)
+		e.t.Errorf("left: %s", insertIDs.String)
 	}
 }
 
@@ -240,8 +240,8 @@ func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 	if got := value(t, numbers, "SELECT NEXTVAL('photos')"); got != "1" { // this answer needs no server
 		t.Errorf("a number: got %s, want 1", got)
 	}
-	if resumed, known := e.Proxy.Resume("s0"); len(resumed) != 1 || !known {
-		t.Errorf("resumed %v, %v", resumed, known)
+	if resumed, ok := e.Proxy.Resume("s0"); len(resumed) != 1 || !ok {
+		t.Errorf("resumed %v, %v", resumed, ok)
 	}
 	for range waiting {
 		if o := <-outcomes; o.port != e.port(1) {

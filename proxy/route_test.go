@@ -64,7 +64,7 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 	e.Servers[1].Exec(t, "CREATE TABLE "+e.Schemas[1]+".u (a INT)")
 	c := e.Conn(t, d, nil)
 	exec(t, c, "CREATE SEQUENCE photos", "CREATE SEQUENCE keys_of_bound OWNED BY "+d+".bound.id", "DO 1")
-	own := "it owns schema " + d
+	owned := "it owns schema " + d
 	node := [2]string{e.Servers[0].Addr(), e.Servers[1].Addr()}
 	next := func() string {
 		t.Helper()
@@ -95,26 +95,26 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 		sql  string
 		want routed
 	}{
-		{"SELECT 1", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0]}},
-		{"  INSERT INTO t VALUES (7000, 1)", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0]}},
+		{"SELECT 1", routed{Kind: "relay", Shard: "s0", Why: owned, Node: node[0]}},
+		{"  INSERT INTO t VALUES (7000, 1)", routed{Kind: "relay", Shard: "s0", Why: owned, Node: node[0]}},
 		{"SELECT CONNECTION_ID()", routed{Kind: "own"}},
 		{"SELECT NEXTVAL('photos')", routed{Kind: "nextval", Sequences: "photos (1)"}},
 		{"SELECT NEXTVAL('photos', 5)", routed{Kind: "nextval", Sequences: "photos (5)"}},
 		{"SELECT LAST_INSERT_ID()", routed{Kind: "last_insert_id"}},
 		{"INSERT INTO t VALUES (NEXTVAL('photos'), 2), (NEXTVAL('photos'), 3)", routed{
-			Kind: "rewrite", Shard: "s0", Why: own, Node: node[0], Sequences: "photos (1), photos (1)",
+			Kind: "rewrite", Shard: "s0", Why: owned, Node: node[0], Sequences: "photos (1), photos (1)",
 			Text: "INSERT INTO t VALUES (LAST_INSERT_ID(?), 2), (CAST(? AS UNSIGNED), 3)",
 		}},
 		{"INSERT INTO bound (a) VALUES (1), (2)", routed{
-			Kind: "rewrite", Shard: "s0", Why: own, Node: node[0], Sequences: "keys_of_bound (2)",
+			Kind: "rewrite", Shard: "s0", Why: owned, Node: node[0], Sequences: "keys_of_bound (2)",
 		}},
-		{"SELECT NEXTVAL('photos'), a FROM t", routed{Kind: "rewrite", Shard: "s0", Why: own, Node: node[0], Sequences: "photos (1 for each row)"}},
+		{"SELECT NEXTVAL('photos'), a FROM t", routed{Kind: "rewrite", Shard: "s0", Why: owned, Node: node[0], Sequences: "photos (1 for each row)"}},
 		{"USE " + e.Schemas[1], routed{Kind: "relay", Shard: "s1", Why: "it owns schema " + e.Schemas[1], Node: node[1]}},
-		{"USE " + d, routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0]}},
+		{"USE " + d, routed{Kind: "relay", Shard: "s0", Why: owned, Node: node[0]}},
 		{"SHOW SEQUENCES", routed{Kind: "admin"}},
 		{"SELECT COUNT(*) FROM t WHERE id = NEXTVAL('photos')", routed{Kind: "refused", Code: "1235", State: "42000"}},
 		{"SELECT NEXTVAL('videos')", routed{Kind: "refused", Code: "4091", State: "42S02", Message: "Unknown SEQUENCE: 'videos'"}},
-		{"SELECT GET_LOCK('x', 0)", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0], Pin: "a lock was taken with GET_LOCK"}},
+		{"SELECT GET_LOCK('x', 0)", routed{Kind: "relay", Shard: "s0", Why: owned, Node: node[0], Pin: "a lock was taken with GET_LOCK"}},
 		// The session holds the lock.
 		{"USE " + e.Schemas[1] + " ", routed{Kind: "refused", Code: "1235", State: "42000"}},
 	} {
@@ -143,7 +143,7 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 			err = rows.Err()
 			rows.Close()
 		}
-		if told := new(mysql.MySQLError); (err != nil) != (shown.Kind == "refused") || err != nil && (!errors.As(err, &told) || fmt.Sprint(told.Number) != shown.Code) {
+		if refused := new(mysql.MySQLError); (err != nil) != (shown.Kind == "refused") || err != nil && (!errors.As(err, &refused) || fmt.Sprint(refused.Number) != shown.Code) {
 			t.Errorf("%s: got %v, foretold was %+v", test.sql, err, shown)
 		}
 		if err := c.PingContext(t.Context()); err != nil { // a ping makes the session report its counts
@@ -252,7 +252,7 @@ func TestExplainRouteAtTheAdminAddress(t *testing.T) {
 	}
 	var n int
 	err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n)
-	if told := new(mysql.MySQLError); !errors.As(err, &told) || told.Number != 1235 {
+	if refused := new(mysql.MySQLError); !errors.As(err, &refused) || refused.Number != 1235 {
 		t.Errorf("data at the admin address: got %v, want 1235", err)
 	}
 	for _, s := range e.Proxy.SessionList() {

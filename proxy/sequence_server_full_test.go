@@ -24,17 +24,17 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 		eventually(t, "a number of "+name, func() bool { return run(t.Context(), c, "text", "SELECT NEXTVAL('"+name+"')") == nil })
 	}
 
-	own, err := numbers.DB(t, "").Conn(t.Context())
+	direct, err := numbers.DB(t, "").Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer own.Close()
+	defer direct.Close()
 	var full []func()
 	eventually(t, "the proxy has no connection there, and gets none", func() bool {
 		full = append(full, exhaust(t, numbers.Addr()))
-		ids := value(t, own, "SELECT IFNULL(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()")
+		ids := value(t, direct, "SELECT IFNULL(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()")
 		for id := range strings.SplitSeq(ids, ",") {
-			_, _ = own.ExecContext(t.Context(), "KILL "+id) // the connection may have gone
+			_, _ = direct.ExecContext(t.Context(), "KILL "+id) // the connection may have gone
 		}
 		return ids == ""
 	})

@@ -41,7 +41,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	if rows[0][6] == "NULL" {
 		t.Error("last_reserve is NULL after numbers were reserved")
 	}
-	if left, err := strconv.ParseFloat(rows[0][3], 64); err != nil || left <= 0 {
+	if seconds, err := strconv.ParseFloat(rows[0][3], 64); err != nil || seconds <= 0 {
 		t.Errorf("seconds_left: got %s", rows[0][3])
 	}
 	// The cache holds seven: with one proxy, the skew is the time that they last.
@@ -104,10 +104,10 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		if strings.HasPrefix(text, "SHOW") {
 			var name, rate, used, ordered string
 			var next, cached, cache uint64
-			var left, reserved, skew, end, kind, warning sql.NullString
-			err := stmt.QueryRow().Scan(&name, &next, &cached, &left, &rate, &cache, &reserved, &skew, &used, &end, &ordered, &kind, &warning)
-			if err != nil || reserved.Valid || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || kind.Valid || warning.Valid || ordered != "NO" {
-				t.Errorf("%s: got %s %d %d %s %s %v %v %s, %v", text, name, next, cache, rate, used, left, end, ordered, err)
+			var seconds, reserved, skew, end, kind, warning sql.NullString
+			err := stmt.QueryRow().Scan(&name, &next, &cached, &seconds, &rate, &cache, &reserved, &skew, &used, &end, &ordered, &kind, &warning)
+			if err != nil || reserved.Valid || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || seconds.Valid || end.Valid || kind.Valid || warning.Valid || ordered != "NO" {
+				t.Errorf("%s: got %s %d %d %s %s %v %v %s, %v", text, name, next, cache, rate, used, seconds, end, ordered, err)
 			}
 		} else if _, err := stmt.Exec(); err != nil {
 			t.Errorf("%s: %v", text, err)

@@ -35,7 +35,7 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 	exec(t, e.AdminConn(t, nil), "CREATE SEQUENCE photos", "CREATE SEQUENCE albums", "CREATE SEQUENCE unused")
 	exec(t, e.Conn(t, "", nil), "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('albums')")
 	clients := map[string]*wire{
-		"admin address": e.Wire(t, e.AdminAddr(), wireLogin{Capabilities: untold}), "data port": e.Wire(t, e.Addr(), wireLogin{Capabilities: untold &^ protocol.DeprecateEOF}),
+		"admin address": e.Wire(t, e.AdminAddr(), wireLogin{Capabilities: withoutTracking}), "data port": e.Wire(t, e.Addr(), wireLogin{Capabilities: withoutTracking &^ protocol.DeprecateEOF}),
 	}
 	texts := map[string]string{"SHOW SEQUENCES": "only the sequences known here", "SHOW SEQPROXY SEQUENCE SERVERS": "only the sequence servers known here"}
 	ids := map[string]uint32{}
@@ -71,13 +71,13 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 						got, rows = ask(w, protocol.ComQuery, text)
 						check(where, text, rows)
 					}
-					_, told := ask(w, protocol.ComQuery, "SHOW WARNINGS")
+					_, warned := ask(w, protocol.ComQuery, "SHOW WARNINGS")
 					if !warns {
-						if got != 0 || len(told) != 0 {
-							t.Errorf("%s, %s, prepared %v: got %d warnings, %q, want none", where, text, prepared, got, told)
+						if got != 0 || len(warned) != 0 {
+							t.Errorf("%s, %s, prepared %v: got %d warnings, %q, want none", where, text, prepared, got, warned)
 						}
-					} else if got != 1 || len(told) != 1 || told[0][0] != "Warning" || told[0][1] != "1105" || !strings.Contains(told[0][2], warning) || !strings.Contains(told[0][2], numbers.Addr()) {
-						t.Errorf("%s, %s, prepared %v: got %d warnings, %q, want one with %q and %s", where, text, prepared, got, told, warning, numbers.Addr())
+					} else if got != 1 || len(warned) != 1 || warned[0][0] != "Warning" || warned[0][1] != "1105" || !strings.Contains(warned[0][2], warning) || !strings.Contains(warned[0][2], numbers.Addr()) {
+						t.Errorf("%s, %s, prepared %v: got %d warnings, %q, want one with %q and %s", where, text, prepared, got, warned, warning, numbers.Addr())
 					}
 				}
 			}
@@ -99,7 +99,7 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 				t.Errorf("%s: %s: got %q, want albums and photos", where, text, got)
 			}
 			for _, row := range rows {
-				if next, cached, left := row[1], row[2], row[3]; next != "2" || cached != "999" || left == "NULL" || left == "0.0" {
+				if next, cached, seconds := row[1], row[2], row[3]; next != "2" || cached != "999" || seconds == "NULL" || seconds == "0.0" {
 					t.Errorf("%s: got %q, want 2, 999 and the seconds that are left", where, row)
 				}
 			}

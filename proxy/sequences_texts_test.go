@@ -329,16 +329,16 @@ func TestColumnsOfTexts(t *testing.T) {
 				nullable, _ := types[0].Nullable()
 				return fmt.Sprint(types[0].Name(), " ", types[0].DatabaseTypeName(), " ", nullable)
 			}
-			ours, direct := "SELECT NEXTVAL('"+name+"') AS k", "SELECT "+literal+" AS k"
+			number, direct := "SELECT NEXTVAL('"+name+"') AS k", "SELECT "+literal+" AS k"
 			if args != nil {
-				ours = "SELECT NEXTVAL(?) AS k"
+				number = "SELECT NEXTVAL(?) AS k"
 			}
-			got, want := of(c, ours, args...), of(e.DirectConn(t, 0, e.Schemas[0], nil), direct)
+			got, want := of(c, number, args...), of(e.DirectConn(t, 0, e.Schemas[0], nil), direct)
 			if args != nil { // a parameter may be NULL
 				want = strings.Replace(want, "false", "true", 1)
 			}
 			if got != want {
-				t.Errorf("%s: the column is %s, want %s", ours, got, want)
+				t.Errorf("%s: the column is %s, want %s", number, got, want)
 			}
 		}
 	}

@@ -184,20 +184,20 @@ func TestLastvalIsForgottenWithTheSession(t *testing.T) {
 func TestAQualifiedNameMeansTheSameInEveryStatement(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
-	mine := e.SequenceSchema
-	exec(t, c, "CREATE SEQUENCE "+mine+".s", "CREATE SEQUENCE album.s START WITH 100")
+	sequenceSchema := e.SequenceSchema
+	exec(t, c, "CREATE SEQUENCE "+sequenceSchema+".s", "CREATE SEQUENCE album.s START WITH 100")
 	for query, want := range map[string]string{
-		"SELECT NEXTVAL(" + mine + ".s) AS a, NEXTVAL('s') AS b, NEXT VALUE FOR `" + mine + "`.s AS c, " + mine + ".s.CURRVAL AS d": "a,b,c,d: 1 2 3 3",
-		"SELECT NEXTVAL(album.s) AS a, NEXTVAL('album.s') AS b, LASTVAL(`album.s`) AS c":                                            "a,b,c: 100 101 101",
-		"SELECT NEXTVAL('" + mine + ".s')": "error 4091/42S02",
-		"SELECT NEXTVAL(album.t)":          "error 4091/42S02",
-		"SELECT LASTVAL(album.t)":          "error 4091/42S02",
+		"SELECT NEXTVAL(" + sequenceSchema + ".s) AS a, NEXTVAL('s') AS b, NEXT VALUE FOR `" + sequenceSchema + "`.s AS c, " + sequenceSchema + ".s.CURRVAL AS d": "a,b,c,d: 1 2 3 3",
+		"SELECT NEXTVAL(album.s) AS a, NEXTVAL('album.s') AS b, LASTVAL(`album.s`) AS c":                                                                          "a,b,c: 100 101 101",
+		"SELECT NEXTVAL('" + sequenceSchema + ".s')": "error 4091/42S02",
+		"SELECT NEXTVAL(album.t)":                    "error 4091/42S02",
+		"SELECT LASTVAL(album.t)":                    "error 4091/42S02",
 	} {
 		if got := answers(t, c, query); got != want {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
-	exec(t, c, "DROP SEQUENCE "+mine+".s, album.s")
+	exec(t, c, "DROP SEQUENCE "+sequenceSchema+".s, album.s")
 	if got := answers(t, c, "SELECT NEXTVAL(s)"); got != "error 4091/42S02" {
 		t.Errorf("a sequence that was dropped: got %s", got)
 	}

@@ -118,7 +118,7 @@ func TestHoweverTheModeIsChangedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 				continue
 			}
 			for first := range readings {
-				p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: untold})
+				p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: withoutTracking})
 				for _, step := range strings.Split(script, "\n") {
 					switch step {
 					case "RESET":
@@ -205,7 +205,7 @@ func TestASessionStartsInTheModeThatInitConnectGivesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Exec(t, "CREATE USER plain@'%' IDENTIFIED BY 'plain'", "GRANT ALL ON "+e.Schemas[0]+".* TO plain@'%'")
-	as := wireLogin{Schema: e.Schemas[0], User: &plain, Password: &plain, Capabilities: untold}
+	as := wireLogin{Schema: e.Schemas[0], User: &plain, Password: &plain, Capabilities: withoutTracking}
 	for _, set := range []string{
 		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = 'ANSI_QUOTES'", "SET NAMES gbk", "SET NAMES sjis",
 	} {

@@ -73,7 +73,7 @@ func TestTheEndOfEachConnectionIsCountedWithItsReason(t *testing.T) {
 	}})
 	few := wireLogin{User: &user, Password: new(string)}
 	*few.Password = "p"
-	few.Capabilities = untold // such a login needs no server, which does not know the user
+	few.Capabilities = withoutTracking // such a login needs no server, which does not know the user
 
 	e.ending(t, "quit", func() { e.Wire(t, e.Addr(), wireLogin{}).send(packet(command(protocol.ComQuit, ""))) }, "quit")
 	e.ending(t, "a client that closes", func() { e.Wire(t, e.Addr(), wireLogin{}).nc.Close() }, "client_gone")

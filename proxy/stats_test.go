@@ -186,10 +186,10 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		if got := after.Overheads.Count() - before.Overheads.Count(); got != 1 {
 			t.Fatalf("%s: rounds looked at: got %d, want 1", what, got)
 		}
-		whole, own := after.Durations.Sum-before.Durations.Sum, after.Overheads.Sum-before.Overheads.Sum
-		if whole < wait || own > whole-wait/2 || own <= 0 {
+		whole, overhead := after.Durations.Sum-before.Durations.Sum, after.Overheads.Sum-before.Overheads.Sum
+		if whole < wait || overhead > whole-wait/2 || overhead <= 0 {
 			// A busy machine may begin the wait late.
-			t.Errorf("%s: counted %s, of them %s in the proxy, without a wait of %s", what, whole, own, wait)
+			t.Errorf("%s: counted %s, of them %s in the proxy, without a wait of %s", what, whole, overhead, wait)
 		}
 	}
 	looked("a slow statement", 2*time.Second, func() { run("SELECT SLEEP(2)") })

@@ -168,8 +168,8 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 			var o sequence.Options
 			e := newEnv(t, setup{
 				Servers: []*mysqltest.Server{server},
-				Sequence: func(own *sequence.Options) {
-					o = *own
+				Sequence: func(options *sequence.Options) {
+					o = *options
 				},
 				Proxy: func(p *proxy.Options) {
 					p.Tickets = []proxy.TicketTable{{Schema: o.Servers[0].Database, Table: "sequence"}}

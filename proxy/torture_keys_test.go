@@ -269,7 +269,7 @@ func tortured(t *testing.T, proxies []*proxyProcess, disturb func(given func() i
 	for i := range connections {
 		running.Go(func() {
 			for {
-				var mine []uint64 // numbers of one connection
+				var taken []uint64 // numbers of one connection
 				k, err := dialKeys(proxies[i%len(proxies)].addr)
 				for err == nil {
 					select {
@@ -278,15 +278,15 @@ func tortured(t *testing.T, proxies []*proxyProcess, disturb func(given func() i
 						continue
 					default:
 					}
-					before := len(mine)
-					mine, _, err = k.take(20, mine) // errors are expected in an outage
-					given.Add(int64(len(mine) - before))
+					before := len(taken)
+					taken, _, err = k.take(20, taken) // errors are expected in an outage
+					given.Add(int64(len(taken) - before))
 				}
 				if k != nil {
 					k.close()
 				}
 				mu.Lock()
-				numbers = append(numbers, mine)
+				numbers = append(numbers, taken)
 				mu.Unlock()
 				select {
 				case <-stop:

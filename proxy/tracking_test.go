@@ -94,7 +94,7 @@ func TestAClientThatAskedForNoTrackingGetsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracked := false
-	for _, caps := range []protocol.Capability{untold, allFraming} {
+	for _, caps := range []protocol.Capability{withoutTracking, allFraming} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: caps})
 		answers := [][]byte{w.query("SET SESSION session_track_system_variables = '*', session_track_state_change = ON")}
 		for _, sql := range []string{

@@ -27,9 +27,9 @@ type shardTaps struct {
 	mu   sync.Mutex
 	on   bool          // guarded by mu; between begin and take
 	seen []shardPacket // guarded by mu
-	// mine are connections with a schema in their login, as those of clients have. Guarded by mu.
-	mine map[[2]int]bool
-	open map[[2]int]bool // guarded by mu; those of mine that have not ended
+	// withSchema are connections with a schema in their login, as those of clients have. Guarded by mu.
+	withSchema map[[2]int]bool
+	open       map[[2]int]bool // guarded by mu; those of withSchema that have not ended
 }
 
 type shardPacket struct {
@@ -46,7 +46,7 @@ func tapShards(t *testing.T, s *setup) *shardTaps {
 	if s.Bare || s.Backend != nil || os.Getenv("SEQPROXY_TEST_PACKING") != "" || !transcript.IsSystemServer(s.Servers[0]) {
 		return nil
 	}
-	r := &shardTaps{mine: make(map[[2]int]bool), open: make(map[[2]int]bool)}
+	r := &shardTaps{withSchema: make(map[[2]int]bool), open: make(map[[2]int]bool)}
 	for i, server := range s.Servers {
 		r.taps = append(r.taps, transcript.NewTap(t, server.Addr(), func(p transcript.Packet) { r.see(i, p) }))
 	}
@@ -65,9 +65,9 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	switch {
 	case p.Raw == nil:
 		delete(r.open, conn)
-	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")):
+	case p.FromClient && p.Num() == 1 && !r.withSchema[conn] && bytes.Contains(p.Raw, []byte("t_")):
 		// The login has a schema.
-		r.mine[conn], r.open[conn] = true, true
+		r.withSchema[conn], r.open[conn] = true, true
 	}
 	if p.Raw != nil && r.on {
 		r.seen = append(r.seen, shardPacket{shard, p})
@@ -79,7 +79,7 @@ func (r *shardTaps) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.on, r.seen = true, nil
-	clear(r.mine)
+	clear(r.withSchema)
 	clear(r.open)
 }
 
@@ -94,7 +94,7 @@ func (r *shardTaps) take(t testing.TB) []shardPacket {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.on = false
-	return slices.DeleteFunc(r.seen, func(p shardPacket) bool { return !r.mine[[2]int{p.shard, p.Conn}] })
+	return slices.DeleteFunc(r.seen, func(p shardPacket) bool { return !r.withSchema[[2]int{p.shard, p.Conn}] })
 }
 
 // transcribe writes down what a client sent and got, and what the shards got and sent.
@@ -268,7 +268,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	w.do(protocol.ComInitDB, o.Schemas[0])
 	w.do(protocol.ComResetConn, "")
-	w.query(left)
+	w.query(insertIDs)
 	w.quit()
 	shards := o.taps.take(t)
 	mu.Lock()

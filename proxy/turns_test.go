@@ -76,13 +76,13 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 	second := mysqltest.Start(t)
 	second.Exec(t, "SET GLOBAL auto_increment_increment = 2")
-	inTurns := func(o *sequence.Options) {
+	inSteps := func(o *sequence.Options) {
 		schema := second.Schema(t)
 		o.Interleave = sequence.InterleaveStep
 		o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
 		o.CreateTable = true
 	}
-	e := newEnv(t, setup{Sequence: inTurns})
+	e := newEnv(t, setup{Sequence: inSteps})
 	// This makes the proxy read the plan.
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos")
 	several := func(c *mysql.Config) { c.MultiStatements = true }
@@ -150,7 +150,7 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 		}
 	}
 
-	keysOnly := newEnv(t, setup{Shards: noShards, Sequence: inTurns})
+	keysOnly := newEnv(t, setup{Shards: noShards, Sequence: inSteps})
 	c := keysOnly.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos")
 	if got := value(t, c, "SELECT @@session.auto_increment_increment"); got != "2" {

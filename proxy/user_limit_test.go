@@ -15,11 +15,11 @@ import (
 func (e *env) refusal(t testing.TB, addr string, l wireLogin) *protocol.ServerError {
 	t.Helper()
 	_, err := e.tryWire(t, addr, l)
-	var told *protocol.ServerError
-	if !errors.As(err, &told) {
+	var refused *protocol.ServerError
+	if !errors.As(err, &refused) {
 		t.Fatalf("login at %s: got error %v, want one of the server's", addr, err)
 	}
-	return told
+	return refused
 }
 
 // reconnect logs in as soon as the place of a closed connection is free.
@@ -60,7 +60,7 @@ func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 			server.Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s' %s", user, password, c.limit))
 			t.Cleanup(func() { server.Exec(t, "DROP USER "+user) })
 			login := wireLogin{User: &user, Password: &password, Capabilities: allFraming &^ protocol.SessionTrack}
-			var told [2]*protocol.ServerError
+			var refused [2]*protocol.ServerError
 			var again, into [2][]byte // answers to a change of user: to the same user, and from another
 			for i, addr := range []string{e.Addr(), server.Addr()} {
 				var all []*wire
@@ -68,7 +68,7 @@ func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 					all = append(all, e.Wire(t, addr, login))
 				}
 				e.Wire(t, addr, wireLogin{}).ping("of another user") // another user's connection is not counted
-				told[i] = e.refusal(t, addr, login)
+				refused[i] = e.refusal(t, addr, login)
 
 				all[0].send(packet(command(protocol.ComQuit, "")))
 				all[0].ended()
@@ -83,12 +83,12 @@ func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
 					t.Fatalf("%s: change to another user: got %q", addr, got)
 				}
 				e.reconnect(t, addr, login) // its place is free then
-				if told := e.refusal(t, addr, login); told.Code == 0 {
-					t.Errorf("%s: one more login: got %v", addr, told)
+				if refusal := e.refusal(t, addr, login); refusal.Code == 0 {
+					t.Errorf("%s: one more login: got %v", addr, refusal)
 				}
 			}
-			if *told[0] != *told[1] {
-				t.Errorf("one login more: got %q, want %q as the server", told[0], told[1])
+			if *refused[0] != *refused[1] {
+				t.Errorf("one login more: got %q, want %q as the server", refused[0], refused[1])
 			}
 			compare(t, "a change to the same user", again[0], again[1])
 			compare(t, "a change from another user", into[0], into[1])
@@ -103,8 +103,8 @@ func TestUsersThatTheServerChecksAreCountedToo(t *testing.T) {
 	}})
 	a := e.Wire(t, e.Addr(), wireLogin{})
 	e.Wire(t, e.Addr(), wireLogin{})
-	if told := e.refusal(t, e.Addr(), wireLogin{}); told.Code != 1203 {
-		t.Errorf("third login: got %v, want 1203", told)
+	if refusal := e.refusal(t, e.Addr(), wireLogin{}); refusal.Code != 1203 {
+		t.Errorf("third login: got %v, want 1203", refusal)
 	}
 	a.Close()
 	e.reconnect(t, e.Addr(), wireLogin{}).ping("a place became free")

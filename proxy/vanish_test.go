@@ -128,9 +128,9 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 func (e *env) awaitNothing(t *testing.T, server *mysqltest.Server) {
 	t.Helper()
 	e.awaitSessions(t, 0)
-	left := ""
-	if !eventually(t, "no connection is left", func() bool { left = e.connections(server); return left == "" }) {
-		t.Fatalf("connections left: %.300s", left)
+	connections := ""
+	if !eventually(t, "no connection is left", func() bool { connections = e.connections(server); return connections == "" }) {
+		t.Fatalf("connections left: %.300s", connections)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var said [2][]byte
+			var answers [2][]byte
 			for i, addr := range []string{c.e.Addr(), c.e.Servers[0].Addr()} {
 				l := c.login
 				if c.tls && i == 0 {
@@ -68,14 +68,14 @@ func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
 					begin = time.Now()
 					w.alone("SELECT NEXTVAL('photos')")
 				}
-				said[i] = w.ended()
+				answers[i] = w.ended()
 				// MySQL counts fractions of a second.
 				if took := time.Since(begin); took < soon-100*time.Millisecond {
 					t.Errorf("%s: closed after %s, want %s", addr, took, soon)
 				}
 			}
-			if !bytes.Equal(said[0], said[1]) {
-				t.Errorf("before the end: got %q, want %q as direct", said[0], said[1])
+			if !bytes.Equal(answers[0], answers[1]) {
+				t.Errorf("before the end: got %q, want %q as direct", answers[0], answers[1])
 			}
 		})
 	}
@@ -138,14 +138,14 @@ func TestAPingDoesNotChangeWhatTheLastStatementLeft(t *testing.T) {
 	} {
 		var found [2][][]string // without and with a ping
 		for i, pause := range []time.Duration{0, patiently/10 + 100*time.Millisecond} {
-			for _, own := range []string{"SELECT NEXTVAL('photos')", "SELECT NEXTVAL('nothing')"} {
+			for _, text := range []string{"SELECT NEXTVAL('photos')", "SELECT NEXTVAL('nothing')"} {
 				w.query("DROP TABLE IF EXISTS t")
 				w.query("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT)")
 				w.alone(c.last)
 				time.Sleep(pause)
-				w.alone(own)
+				w.alone(text)
 				_, rows := w.result(c.look)
-				if c.look == "SELECT LAST_INSERT_ID()" && own == "SELECT NEXTVAL('photos')" {
+				if c.look == "SELECT LAST_INSERT_ID()" && text == "SELECT NEXTVAL('photos')" {
 					rows = nil // another number each time
 				}
 				found[i] = append(found[i], rows...)

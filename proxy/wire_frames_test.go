@@ -60,7 +60,7 @@ type wireFrames struct {
 	written uint8  // number of the last packet written
 	shift   uint8  // difference added to the numbers
 	header  []byte // of a packet whose header is incomplete
-	left    int    // bytes of a packet still to come
+	rest    int    // bytes of a packet still to come
 }
 
 // firstFrame is how much of a command libmysqlclient puts into its first frame.
@@ -122,9 +122,9 @@ func (f *wireFrames) fill() error {
 	}
 	f.next = frame.Num + 1
 	for b := frame.Plain; len(b) > 0; {
-		if n := min(f.left, len(b)); n > 0 {
+		if n := min(f.rest, len(b)); n > 0 {
 			f.plain = append(f.plain, b[:n]...)
-			f.left -= n
+			f.rest -= n
 			b = b[n:]
 			continue
 		}
@@ -146,7 +146,7 @@ func (f *wireFrames) fill() error {
 		}
 		f.header[3] = num - f.shift
 		f.plain = append(f.plain, f.header...)
-		f.left, f.header = protocol.PayloadLen(f.header), f.header[:0]
+		f.rest, f.header = protocol.PayloadLen(f.header), f.header[:0]
 	}
 	f.seen++
 	if frame.Packing != mysqltest.Stored {

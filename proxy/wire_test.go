@@ -21,9 +21,9 @@ import (
 const allFraming = protocol.LongFlag | protocol.Transactions | protocol.MultiStatements | protocol.MultiResults |
 	protocol.PSMultiResults | protocol.SessionTrack | protocol.DeprecateEOF | protocol.LocalFiles
 
-// untold is allFraming for a login without a schema that needs no server: some servers report
+// withoutTracking is allFraming for a login without a schema that needs no server: some servers report
 // session state at every login where tracking was agreed on.
-const untold = allFraming &^ protocol.SessionTrack
+const withoutTracking = allFraming &^ protocol.SessionTrack
 
 // wireTimeout bounds every wait of a wire.
 const wireTimeout = 20 * time.Second

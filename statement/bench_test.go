@@ -36,7 +36,7 @@ func BenchmarkRewrite(b *testing.B) {
 		subs  []Substitution
 		out   []byte
 	)
-	values := Known{Taken: []Taken{{First: 1001}}}
+	values := Replacements{Taken: []Taken{{First: 1001}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		st.Analyze(sql, lex.Mode{})
@@ -62,7 +62,7 @@ func TestASteadyStatementAllocatesNothing(t *testing.T) {
 		subs  []Substitution
 		out   []byte
 	)
-	values := Known{Taken: []Taken{{First: 1}, {First: 1}}, ConnectionID: 5}
+	values := Replacements{Taken: []Taken{{First: 1}, {First: 1}}, ConnectionID: 5}
 	for _, text := range texts {
 		sql := []byte(text)
 		work := func() {

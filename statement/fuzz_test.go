@@ -164,7 +164,7 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	t.Helper()
 	needs := st.Needs(nil, bytes.Equal)
-	values := Known{LastInsertID: 77, ConnectionID: 1 << 31, Params: true}
+	values := Replacements{LastInsertID: 77, ConnectionID: 1 << 31, Params: true}
 	total := 0
 	for _, n := range needs {
 		values.Taken = append(values.Taken, Taken{First: 1000})

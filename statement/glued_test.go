@@ -130,7 +130,7 @@ func (g *glued) check(text string) (read bool, problem string) {
 		return false, ""
 	}
 	needs := st.Needs(nil, nil)
-	values := statement.Known{LastInsertID: 7, ConnectionID: 8}
+	values := statement.Replacements{LastInsertID: 7, ConnectionID: 8}
 	next := uint64(firstNumber)
 	for _, n := range needs {
 		values.Taken = append(values.Taken, statement.Taken{First: next, Step: step})

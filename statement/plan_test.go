@@ -17,8 +17,8 @@ type Taken struct {
 	First, Step uint64
 }
 
-// Known is the session's knowledge when it fills a statement.
-type Known struct {
+// Replacements are the values that a session puts into a statement.
+type Replacements struct {
 	// Taken has one element per Need.
 	Taken []Taken
 	// LastInsertID is the value of LAST_INSERT_ID() before the statement.
@@ -61,9 +61,9 @@ func find(needs []Need, name []byte, same func(a, b []byte) bool) int {
 // Substitutions appends one Substitution per call to dst. The first NEXTVAL becomes the
 // connection's insert id, and the others are plain numbers. Calls get the numbers of their sequence
 // in text order. With a NEXTVAL in the text, LAST_INSERT_ID() becomes its value before the
-// statement; without one it stays. needs and same are those of Needs, and known.Taken belongs to
+// statement; without one it stays. needs and same are those of Needs, and values.Taken belongs to
 // needs.
-func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a, b []byte) bool, values Known) []Substitution {
+func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a, b []byte) bool, values Replacements) []Substitution {
 	var few [8]int
 	given := few[:0] // numbers used, per need
 	for range needs {

@@ -20,7 +20,7 @@ func fill(t *testing.T, sql string, mode lex.Mode, params bool) (text string, ne
 		t.Fatalf("%q: refused: %s", sql, st.Refusal)
 	}
 	needs = st.Needs(nil, nil)
-	values := Known{LastInsertID: 77, ConnectionID: 2147483650, Params: params}
+	values := Replacements{LastInsertID: 77, ConnectionID: 2147483650, Params: params}
 	for i := range needs {
 		values.Taken = append(values.Taken, Taken{First: uint64(i+1)*1000 + 1})
 	}
@@ -170,7 +170,7 @@ func TestNeedsFollowTheCallersIdeaOfANameAndItsStep(t *testing.T) {
 	if len(needs) != 2 || needs[0].Count != 2 || needs[1].Count != 1 {
 		t.Fatalf("got needs %+v, want a x 2, A x 1", needs)
 	}
-	subs := st.Substitutions(nil, needs, bytes.Equal, Known{Taken: []Taken{{First: 10, Step: 5}, {First: 7}}})
+	subs := st.Substitutions(nil, needs, bytes.Equal, Replacements{Taken: []Taken{{First: 10, Step: 5}, {First: 7}}})
 	want := []Substitution{
 		{Replacement: AsLastInsertID, Value: 10}, {Replacement: AsUnsigned, Value: 7}, {Replacement: AsUnsigned, Value: 15},
 	}

@@ -128,7 +128,7 @@ func TestRewrittenQueriesKeepTheirColumnNames(t *testing.T) {
 			continue
 		}
 		needs := st.Needs(nil, nil)
-		values := statement.Known{Taken: []statement.Taken{{First: 1001}, {First: 2001}}, LastInsertID: 7, ConnectionID: 1 << 31}
+		values := statement.Replacements{Taken: []statement.Taken{{First: 1001}, {First: 2001}}, LastInsertID: 7, ConnectionID: 1 << 31}
 		text := string(st.Rewrite(nil, []byte(q), st.Substitutions(nil, needs, nil, values)))
 		if text == q {
 			t.Errorf("%s: not rewritten", q)

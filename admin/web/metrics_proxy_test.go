@@ -23,7 +23,7 @@ import (
 
 // inFrontOf starts a proxy in front of a server, for its root. It returns the proxy's address and
 // its metrics.
-func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells prometheus.Gatherer) {
+func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, gatherer prometheus.Gatherer) {
 	t.Helper()
 	log := zap.NewNop()
 	sequences, err := sequence.New(sequence.Options{
@@ -70,7 +70,7 @@ func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells pr
 
 func TestProxyAndNodeMetrics(t *testing.T) {
 	server := mysqltest.Shared(t)
-	address, tells := inFrontOf(t, server)
+	address, gatherer := inFrontOf(t, server)
 	pool, err := sql.Open("mysql", "root@tcp("+address+")/")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestProxyAndNodeMetrics(t *testing.T) {
 	}
 	missing := ""
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		got := metrics(t, tells)
+		got := metrics(t, gatherer)
 		missing = ""
 		for _, want := range wants {
 			if !strings.Contains(got, "\n"+want+"\n") {

@@ -35,7 +35,7 @@ type day struct {
 	log, http string
 	dba       *sql.Conn         // connection to the admin address
 	page      map[string]string // commands by question
-	left      map[string]bool   // questions that were not asked yet
+	unasked   map[string]bool   // questions that were not asked yet
 
 	mu   sync.Mutex
 	keys map[uint64]bool // all keys so far; guarded by mu
@@ -46,11 +46,11 @@ func startDay(t *testing.T) *day {
 	t.Helper()
 	d := &day{
 		asked: &asked{}, log: filepath.Join(t.TempDir(), "seqproxy.log"),
-		page: make(map[string]string), left: make(map[string]bool), keys: make(map[uint64]bool),
+		page: make(map[string]string), unasked: make(map[string]bool), keys: make(map[uint64]bool),
 	}
 	for _, q := range questionTexts {
 		d.page[q.question] = q.ask
-		d.left[q.question] = true
+		d.unasked[q.question] = true
 	}
 
 	for i := range d.servers {
@@ -132,7 +132,7 @@ func (d *day) ask(t *testing.T, question string) (command string) {
 				t.Fatalf("two questions of the page have %q", question)
 			}
 			command = c
-			delete(d.left, q)
+			delete(d.unasked, q)
 		}
 	}
 	if command == "" {
@@ -369,7 +369,7 @@ func TestTheDayOfADBA(t *testing.T) {
 			t.Errorf("shard %d has %d rows, want %d: %v", i, n, len(d.rows[i]), err)
 		}
 	}
-	for question := range d.left {
+	for question := range d.unasked {
 		t.Errorf("nobody asked:%s", question)
 	}
 	for _, secret := range []string{askedSecret, "dba's"} {

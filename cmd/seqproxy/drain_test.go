@@ -404,8 +404,8 @@ func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 			if want := " sessions were still busy and had to be closed"; !strings.Contains(d.stderr(), want) {
 				t.Errorf("the log does not say %q", want)
 			}
-			if said := strings.Contains(d.stderr(), "seqproxy: ended at once by a second signal\n"); said != (test.status == 1) {
-				t.Errorf("it says that a second signal came: %v", said)
+			if printed := strings.Contains(d.stderr(), "seqproxy: ended at once by a second signal\n"); printed != (test.status == 1) {
+				t.Errorf("it says that a second signal came: %v", printed)
 			}
 			// The server has rolled back, and no lock is left.
 			d.server.Exec(t, "SET SESSION lock_wait_timeout = 60", "ALTER TABLE d.t COMMENT 'free'")

@@ -17,7 +17,7 @@ import (
 type errorSource struct {
 	t      *testing.T
 	codes  map[string]int    // values of named constants, go-mysql's and the proxy's own
-	told   map[string]string // places where errors are made, by "1105 | HY000"
+	places map[string]string // places where errors are made, by "1105 | HY000"
 	quoted strings.Builder   // all strings in the source
 }
 
@@ -25,7 +25,7 @@ var sqlState = regexp.MustCompile(`^(0[1-9A-Z]|[1-4][0-9A-Z]|HY|XA)[0-9A-Z]{3}$`
 
 func readErrorSource(t *testing.T) *errorSource {
 	t.Helper()
-	s := &errorSource{t: t, codes: make(map[string]int), told: make(map[string]string)}
+	s := &errorSource{t: t, codes: make(map[string]int), places: make(map[string]string)}
 	library, err := build.Import("github.com/go-mysql-org/go-mysql/mysql", ".", build.FindOnly)
 	if err != nil {
 		t.Fatal(err)
@@ -120,15 +120,15 @@ func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	if !ok || !sqlState.MatchString(text) || text == "01000" || n < 1000 { // a warning is no error
 		return
 	}
-	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
+	s.places[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
 }
 
 // TestThePageOfErrorsIsMadeOfTheCode compares the texts with the errors in the source, and the page
 // with the texts.
 func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 	source := readErrorSource(t)
-	if len(source.told) < 20 {
-		t.Errorf("found %d errors in the code, want more: the test does not see them", len(source.told))
+	if len(source.places) < 20 {
+		t.Errorf("found %d errors in the code, want more: the test does not see them", len(source.places))
 	}
 	documented, tables := make(map[string]bool), make(map[string]string)
 	for _, s := range errorTexts {
@@ -136,14 +136,14 @@ func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 		for _, e := range s.errors {
 			code := fmt.Sprintf("%d | %s", e.code, e.state)
 			documented[code] = true
-			if source.told[code] == "" || e.cause == "" || e.cure == "" {
+			if source.places[code] == "" || e.cause == "" || e.cure == "" {
 				t.Errorf("errorTexts has the error %s, which the code does not make, or without cause or cure", code)
 			}
 			table += fmt.Sprintf("| %s | %s | %s |\n", code, e.cause, e.cure)
 		}
 		tables[s.section] = table
 	}
-	for code, at := range source.told {
+	for code, at := range source.places {
 		if !documented[code] {
 			t.Errorf("errorTexts does not have the error %s of %s", code, at)
 		}

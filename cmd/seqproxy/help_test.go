@@ -39,14 +39,14 @@ func TestHelpNamesWhatThereIs(t *testing.T) {
 
 	words := regexp.MustCompile(`\b(?:SHOW )?SEQPROXY(?: [A-Z]{3,})+`)
 	found := 0
-	for _, said := range words.FindAllString(text, -1) {
+	for _, phrase := range words.FindAllString(text, -1) {
 		found++
-		said, is := strings.TrimSuffix(said, " LIKE"), false
+		statement, is := strings.TrimSuffix(phrase, " LIKE"), false
 		for _, p := range ddl.ProxyStatements() {
-			is = is || strings.HasPrefix(strings.NewReplacer("[", "", "]", "").Replace(p.Text), said)
+			is = is || strings.HasPrefix(strings.NewReplacer("[", "", "]", "").Replace(p.Text), statement)
 		}
 		if !is {
-			t.Errorf("help has %q, which is no statement", said)
+			t.Errorf("help has %q, which is no statement", statement)
 		}
 	}
 	if found < 15 {

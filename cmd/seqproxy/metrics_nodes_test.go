@@ -96,8 +96,8 @@ func TestMetricsOfNodes(t *testing.T) {
 		answered <- err
 	}()
 	want := make(series)
-	for told := range before {
-		want[told] = before[told] + busy[told]
+	for line := range before {
+		want[line] = before[line] + busy[line]
 	}
 	m.awaits("a session with a command in hand", want)
 	must(t, lock, "DO RELEASE_LOCK('metered')")
@@ -110,23 +110,23 @@ func TestMetricsOfNodes(t *testing.T) {
 	other := s.mustConnect(t, "root", "") // moves from shard to shard
 	errors := []string{"node_errors_total"}
 	for statement, number := range map[string]int{"SELECT * FROM numbers.nothing": 1146, "DO nonsense": 1054, "SELEKT": 1064, "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 7777": 7777} {
-		told := code("main", server.Addr(), number)
-		was := m.read()[told]
+		line := code("main", server.Addr(), number)
+		was := m.read()[line]
 		if _, err := c.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), fmt.Sprint(number)) {
 			t.Errorf("%s: got %v, want error %d", statement, err, number)
 		}
-		m.awaits(statement, series{told: was + 1})
+		m.awaits(statement, series{line: was + 1})
 	}
 	for shard, as := range map[string]struct {
 		address string
 		code    int
 	}{"odd": {babbling, 2027}, "bare": {server.Addr(), 2026}, "far": {silent, 2003}} {
-		told := code(shard, as.address, as.code)
-		was := m.read()[told]
+		line := code(shard, as.address, as.code)
+		was := m.read()[line]
 		if _, err := other.ExecContext(t.Context(), "USE "+shard); err == nil || !strings.Contains(err.Error(), "1429") {
 			t.Errorf("USE %s: got %v, want error 1429", shard, err)
 		}
-		for deadline := time.Now().Add(patience); m.read()[told] == was; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); m.read()[line] == was; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: no error %d is told of, but %v", shard, as.code, m.read().family(errors...))
 			}

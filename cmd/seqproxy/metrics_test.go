@@ -176,7 +176,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(alerts), &rules); err != nil {
 		t.Fatal(err)
 	}
-	known := queried{metrics}
+	expressions := queried{metrics}
 	found := 0
 	described := make(map[string]bool)
 	var list strings.Builder
@@ -194,7 +194,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			found++
-			labels := known.check(t, "alert "+rule.Alert, rule.Expr)
+			labels := expressions.check(t, "alert "+rule.Alert, rule.Expr)
 			for _, text := range rule.Annotations {
 				for _, use := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
 					if !slices.Contains(labels, use[1]) {
@@ -226,9 +226,9 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 		switch values := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(value); {
 		case key == "expr":
 			found++
-			known.check(t, "dashboard", value)
+			expressions.check(t, "dashboard", value)
 		case key == "query" && values != nil:
-			if labels := known.check(t, "dashboard", values[1]); !slices.Contains(labels, values[2]) {
+			if labels := expressions.check(t, "dashboard", values[1]); !slices.Contains(labels, values[2]) {
 				t.Errorf("dashboard: %s has no label %s", values[1], values[2])
 			}
 		}
@@ -257,19 +257,19 @@ func eachString(v any, f func(key, value string)) {
 }
 
 // queried are the metrics that expressions may use.
-type queried struct{ told map[string]metric }
+type queried struct{ metrics map[string]metric }
 
 // labelsOf returns the labels of a series. Its name may be a part of a histogram or summary.
 func (q queried) labelsOf(name string) ([]string, bool) {
 	if name == "up" {
 		return nil, true
 	}
-	if m, ok := q.told[name]; ok && m.kind != "histogram" && m.kind != "summary" {
+	if m, ok := q.metrics[name]; ok && m.kind != "histogram" && m.kind != "summary" {
 		return m.labels, true
 	}
 	for suffix, label := range map[string]string{"_bucket": "le", "_sum": "", "_count": ""} {
 		base, cut := strings.CutSuffix(name, suffix)
-		if m, ok := q.told[base]; cut && ok && (m.kind == "histogram" || m.kind == "summary" && label == "") {
+		if m, ok := q.metrics[base]; cut && ok && (m.kind == "histogram" || m.kind == "summary" && label == "") {
 			return append(slices.Clone(m.labels), label), true
 		}
 	}

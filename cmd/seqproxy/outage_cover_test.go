@@ -286,10 +286,10 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 			if got := f.of(all, "cached_numbers") + f.of(all, "numbers_given_total"); got != total {
 				o.t.Errorf("%s: %v numbers were given or are held, want %v as in the beginning", f.name, got, total)
 			}
-			seconds, held := f.of(all, "cover_seconds"), f.of(all, "cached_numbers")
+			seconds, scraped := f.of(all, "cover_seconds"), f.of(all, "cached_numbers")
 			cached, remaining, rate := o.row(shown, f)
-			if cached > held || seconds <= 0 || seconds > held/rate*2 {
-				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, held, seconds, cached, remaining)
+			if cached > scraped || seconds <= 0 || seconds > scraped/rate*2 {
+				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, scraped, seconds, cached, remaining)
 			}
 			o.t.Logf("%6.1f s: %-6s %6d given since the kill, %6.0f cached, seconds_left %6.1f", time.Since(killed).Seconds(), f.name, f.taken.Load()-taken[f], cached, remaining)
 		}

@@ -203,15 +203,15 @@ func TestAFullDiskStopsNothing(t *testing.T) {
 	}
 }
 
-// fitful writes as many bytes as are left, like a disk that becomes full.
+// fitful writes as many bytes as there is room for, like a disk that becomes full.
 type fitful struct {
 	bytes.Buffer
-	left int
+	room int
 }
 
 func (f *fitful) Write(b []byte) (int, error) {
-	n := min(len(b), f.left)
-	f.left -= n
+	n := min(len(b), f.room)
+	f.room -= n
 	f.Buffer.Write(b[:n])
 	if n < len(b) {
 		return n, syscall.ENOSPC
@@ -220,11 +220,11 @@ func (f *fitful) Write(b []byte) (int, error) {
 }
 
 func TestATornLineIsEnded(t *testing.T) {
-	out := &fitful{left: 20}
+	out := &fitful{room: 20}
 	l := openLog(t, Options{JSON: true, Stderr: out})
 	l.Logger().Info("torn")
 	l.Logger().Info("lost")
-	out.left = 1 << 20
+	out.room = 1 << 20
 	l.Logger().Info("kept")
 	torn, rest, _ := strings.Cut(out.String(), "\n")
 	if got, want := strings.Join(events(t, rest), ","), "log lines lost,kept"; len(torn) != 20 || got != want || !strings.Contains(rest, `"lines":2`) {

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pair returns a connection of the net package, and its peer.
-func pair(t *testing.T, network string) (own, peer net.Conn) {
+func pair(t *testing.T, network string) (conn, peer net.Conn) {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
@@ -34,25 +34,25 @@ func pair(t *testing.T, network string) (own, peer net.Conn) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if own, err = net.Dial(network, l.Addr().String()); err != nil {
+	if conn, err = net.Dial(network, l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	if peer, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = own.Close(), peer.Close() })
-	return own, peer
+	t.Cleanup(func() { _, _ = conn.Close(), peer.Close() })
+	return conn, peer
 }
 
 // wrapped is pair with a Conn as own.
-func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
+func wrapped(t *testing.T, network string) (conn *Conn, peer net.Conn) {
 	t.Helper()
 	nc, peer := pair(t, network)
-	own, err := newConn(nc)
+	conn, err := newConn(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return own, peer
+	return conn, peer
 }
 
 // TestStreamsBothWaysAtOnce sends more than the kernel can buffer, in both directions, so that
@@ -60,11 +60,11 @@ func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
 func TestStreamsBothWaysAtOnce(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			own, peer := wrapped(t, network)
+			conn, peer := wrapped(t, network)
 			sent := make([]byte, 32<<20)
 			_, _ = rand.Read(sent)
 			var all sync.WaitGroup
-			for _, way := range []struct{ from, to net.Conn }{{own, peer}, {peer, own}} {
+			for _, way := range []struct{ from, to net.Conn }{{conn, peer}, {peer, conn}} {
 				all.Go(func() {
 					if n, err := way.from.Write(sent); n != len(sent) || err != nil {
 						t.Errorf("%T wrote %d of %d: %v", way.from, n, len(sent), err)
@@ -91,51 +91,51 @@ func TestStreamsBothWaysAtOnce(t *testing.T) {
 // and compares the errors.
 func TestFailsLikeTheNetPackage(t *testing.T) {
 	long := make([]byte, 32<<20)
-	for name, do := range map[string]func(own, peer net.Conn) (int, error){
-		"read with a deadline": func(own, _ net.Conn) (int, error) {
-			_ = own.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-			return own.Read(make([]byte, 8))
+	for name, do := range map[string]func(conn, peer net.Conn) (int, error){
+		"read with a deadline": func(conn, _ net.Conn) (int, error) {
+			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			return conn.Read(make([]byte, 8))
 		},
-		"read after a deadline": func(own, peer net.Conn) (int, error) {
-			_ = own.SetReadDeadline(time.Unix(1, 0))
+		"read after a deadline": func(conn, peer net.Conn) (int, error) {
+			_ = conn.SetReadDeadline(time.Unix(1, 0))
 			_, _ = peer.Write([]byte("x"))
-			return own.Read(make([]byte, 8))
+			return conn.Read(make([]byte, 8))
 		},
-		"read nothing": func(own, _ net.Conn) (int, error) { return own.Read(nil) },
-		"read at the end": func(own, peer net.Conn) (int, error) {
+		"read nothing": func(conn, _ net.Conn) (int, error) { return conn.Read(nil) },
+		"read at the end": func(conn, peer net.Conn) (int, error) {
 			_ = peer.Close()
-			return own.Read(make([]byte, 8))
+			return conn.Read(make([]byte, 8))
 		},
-		"read after a reset": func(own, peer net.Conn) (int, error) {
+		"read after a reset": func(conn, peer net.Conn) (int, error) {
 			_ = peer.(*net.TCPConn).SetLinger(0)
 			_ = peer.Close()
-			return own.Read(make([]byte, 8))
+			return conn.Read(make([]byte, 8))
 		},
-		"read after close": func(own, _ net.Conn) (int, error) {
-			_ = own.Close()
-			return own.Read(make([]byte, 8))
+		"read after close": func(conn, _ net.Conn) (int, error) {
+			_ = conn.Close()
+			return conn.Read(make([]byte, 8))
 		},
-		"read while it is closed": func(own, _ net.Conn) (int, error) {
-			time.AfterFunc(20*time.Millisecond, func() { _ = own.Close() })
-			return own.Read(make([]byte, 8))
+		"read while it is closed": func(conn, _ net.Conn) (int, error) {
+			time.AfterFunc(20*time.Millisecond, func() { _ = conn.Close() })
+			return conn.Read(make([]byte, 8))
 		},
-		"write after close": func(own, _ net.Conn) (int, error) {
-			_ = own.Close()
-			return own.Write([]byte("x"))
+		"write after close": func(conn, _ net.Conn) (int, error) {
+			_ = conn.Close()
+			return conn.Write([]byte("x"))
 		},
-		"write after a reset": func(own, peer net.Conn) (int, error) {
+		"write after a reset": func(conn, peer net.Conn) (int, error) {
 			_ = peer.(*net.TCPConn).SetLinger(0)
 			_ = peer.Close()
-			_, _ = own.Read(make([]byte, 8)) // waits for the reset
-			return own.Write([]byte("x"))
+			_, _ = conn.Read(make([]byte, 8)) // waits for the reset
+			return conn.Write([]byte("x"))
 		},
-		"write after a deadline": func(own, _ net.Conn) (int, error) {
-			_ = own.SetWriteDeadline(time.Unix(1, 0))
-			return own.Write([]byte("x"))
+		"write after a deadline": func(conn, _ net.Conn) (int, error) {
+			_ = conn.SetWriteDeadline(time.Unix(1, 0))
+			return conn.Write([]byte("x"))
 		},
-		"write with a deadline": func(own, _ net.Conn) (int, error) {
-			_ = own.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
-			n, err := own.Write(long) // the peer does not read
+		"write with a deadline": func(conn, _ net.Conn) (int, error) {
+			_ = conn.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+			n, err := conn.Write(long) // the peer does not read
 			if n == 0 || n == len(long) {
 				return n, fmt.Errorf("wrote %d: %w", n, err)
 			}
@@ -150,16 +150,16 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 				timeout bool
 			}
 			run := func(wrap bool) (o outcome) {
-				own, peer := pair(t, "tcp")
-				ends := strings.NewReplacer(own.LocalAddr().String(), "OWN", own.RemoteAddr().String(), "PEER")
+				conn, peer := pair(t, "tcp")
+				ends := strings.NewReplacer(conn.LocalAddr().String(), "OWN", conn.RemoteAddr().String(), "PEER")
 				if wrap {
-					c, err := newConn(own)
+					c, err := newConn(conn)
 					if err != nil {
 						t.Fatal(err)
 					}
-					own = c
+					conn = c
 				}
-				o.n, o.err = do(own, peer)
+				o.n, o.err = do(conn, peer)
 				o.text = ends.Replace(fmt.Sprint(o.err))
 				var ne net.Error
 				o.timeout = errors.As(o.err, &ne) && ne.Timeout()
@@ -180,25 +180,25 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 
 func TestSilent(t *testing.T) {
 	for name, test := range map[string]struct {
-		do   func(own *Conn, peer net.Conn)
+		do   func(conn *Conn, peer net.Conn)
 		want string
 	}{
 		"nothing came":            {func(*Conn, net.Conn) {}, ""},
-		"after an old deadline":   {func(own *Conn, _ net.Conn) { _ = own.SetDeadline(time.Unix(1, 0)) }, ""},
+		"after an old deadline":   {func(conn *Conn, _ net.Conn) { _ = conn.SetDeadline(time.Unix(1, 0)) }, ""},
 		"the peer has closed":     {func(_ *Conn, peer net.Conn) { _ = peer.Close() }, "EOF"},
 		"the peer has spoken":     {func(_ *Conn, peer net.Conn) { _, _ = peer.Write([]byte("x")) }, "unasked"},
-		"this end is closed":      {func(own *Conn, _ net.Conn) { _ = own.Close() }, "use of closed network connection"},
+		"this end is closed":      {func(conn *Conn, _ net.Conn) { _ = conn.Close() }, "use of closed network connection"},
 		"the peer has reset":      {reset, "connection reset by peer"},
 		"all that came was read":  {answered, ""},
-		"what came was read, end": {func(own *Conn, peer net.Conn) { answered(own, peer); _ = peer.Close() }, "EOF"},
+		"what came was read, end": {func(conn *Conn, peer net.Conn) { answered(conn, peer); _ = peer.Close() }, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, peer := wrapped(t, "tcp")
-			test.do(own, peer)
+			conn, peer := wrapped(t, "tcp")
+			test.do(conn, peer)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			for { // the peer's action arrives after a moment
-				err := own.Silent()
+				err := conn.Silent()
 				if err != nil && test.want != "" && strings.Contains(err.Error(), test.want) || err == nil && test.want == "" {
 					return
 				}
@@ -217,20 +217,20 @@ func reset(_ *Conn, peer net.Conn) {
 }
 
 // answered lets the peer send something and reads it.
-func answered(own *Conn, peer net.Conn) {
+func answered(conn *Conn, peer net.Conn) {
 	_, _ = peer.Write([]byte("x"))
-	_, _ = own.Read(make([]byte, 8))
+	_, _ = conn.Read(make([]byte, 8))
 }
 
 func TestReadingAndWritingAllocatesNothing(t *testing.T) {
-	own, far := wrapped(t, "tcp")
+	conn, far := wrapped(t, "tcp")
 	peer, err := newConn(far)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 64)
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := own.Write(b); err != nil {
+		if _, err := conn.Write(b); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadFull(peer, b); err != nil {
@@ -242,9 +242,9 @@ func TestReadingAndWritingAllocatesNothing(t *testing.T) {
 }
 
 func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
-	own, peer := net.Pipe()
-	defer func() { _, _ = own.Close(), peer.Close() }()
-	if _, err := newConn(own); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
+	conn, peer := net.Pipe()
+	defer func() { _, _ = conn.Close(), peer.Close() }()
+	if _, err := newConn(conn); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
 		t.Error(err)
 	}
 }

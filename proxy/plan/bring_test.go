@@ -17,7 +17,7 @@ func traits(text string) Traits {
 
 func TestWhatAStatementLooksAtIsBrought(t *testing.T) {
 	const here, there = 1, 2
-	own := func(o state.Answer) state.State { return state.State{LastAnswer: o} }
+	answered := func(o state.Answer) state.State { return state.State{LastAnswer: o} }
 	pending := state.State{LastID: state.LastInsertID{Pending: true, Value: 7}}
 	elsewhere := state.State{LastConn: here, LastID: state.LastInsertID{Holder: there}}
 	ran := state.State{LastConn: there, LastID: state.LastInsertID{Holder: there}}
@@ -43,8 +43,8 @@ func TestWhatAStatementLooksAtIsBrought(t *testing.T) {
 		{"warnings and an id, MariaDB", "SELECT @@warning_count, LAST_INSERT_ID()", elsewhere, Server{Warned: true, MariaDB: true}, Bringing{ID: true, Keep: true}, ""},
 		{"found rows after a row that was filled", "SELECT FOUND_ROWS(), LAST_INSERT_ID()", inserted, Server{}, Bringing{ID: true, Keep: true, OverRow: true}, ""},
 		{"both counts after such a row", "SELECT FOUND_ROWS(), ROW_COUNT()", inserted, Server{}, Bringing{}, twoCounts},
-		{"a row count after the proxy's rows", "SELECT ROW_COUNT()", own(state.OurRows), Server{}, Bringing{Last: true}, ""},
-		{"warnings after the proxy's error", "SHOW WARNINGS", own(state.OurError), Server{}, Bringing{Last: true}, ""},
+		{"a row count after the proxy's rows", "SELECT ROW_COUNT()", answered(state.OurRows), Server{}, Bringing{Last: true}, ""},
+		{"warnings after the proxy's error", "SHOW WARNINGS", answered(state.OurError), Server{}, Bringing{Last: true}, ""},
 		{"a row count after several tickets", "SELECT ROW_COUNT()", tickets, Server{}, Bringing{}, countOfTicket},
 	} {
 		tr, before := traits(c.text), c.st.LastID

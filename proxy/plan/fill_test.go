@@ -21,7 +21,7 @@ type server struct {
 	silent  bool // does not return the columns
 }
 
-func (w *server) tell(f *Facts, s *state.State, n *Need) {
+func (w *server) answer(f *Facts, s *state.State, n *Need) {
 	switch n.What {
 	case NeedDatabase:
 		s.Schema, s.SchemaUnknown = w.schema, false
@@ -104,7 +104,7 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 				break
 			}
 			for i := range v.Needs {
-				c.server.tell(&p.Facts, &c.st, &v.Needs[i])
+				c.server.answer(&p.Facts, &c.st, &v.Needs[i])
 			}
 		}
 		if c.refusal != "" || v.Kind != Go {

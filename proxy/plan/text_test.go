@@ -19,7 +19,7 @@ type world struct {
 	texts     map[string]string // names in UTF-8
 }
 
-func (w *world) tell(f *Facts, n *Need) {
+func (w *world) answer(f *Facts, n *Need) {
 	has := func(list string) Answer {
 		return AnswerOf(len(n.Name) > 0 && strings.Contains(" "+list+" ", " "+string(n.Name)+" "))
 	}
@@ -52,7 +52,7 @@ func (w *world) decide(p *Planner, text string, s *state.State) (v Verdict, roun
 			return v, rounds
 		}
 		for i := range v.Needs {
-			w.tell(&p.Facts, &v.Needs[i])
+			w.answer(&p.Facts, &v.Needs[i])
 		}
 	}
 	return v, rounds
@@ -131,9 +131,9 @@ func TestATextIsPlanned(t *testing.T) {
 		p, before := Planner{Facts: all(c.facts)}, c.st.LastID
 		v, rounds := c.world.decide(&p, c.text, &c.st)
 		if c.why != Granted {
-			said := v.Refusal.Text + string(v.Refusal.Name)
-			if v.Kind != Refuse || v.Refusal.Why != c.why || !strings.Contains(said, c.says) || rounds != c.rounds {
-				t.Errorf("%s: got %d, why %d, %q after %d rounds, want why %d, %q after %d", c.name, v.Kind, v.Refusal.Why, said, rounds, c.why, c.says, c.rounds)
+			text := v.Refusal.Text + string(v.Refusal.Name)
+			if v.Kind != Refuse || v.Refusal.Why != c.why || !strings.Contains(text, c.says) || rounds != c.rounds {
+				t.Errorf("%s: got %d, why %d, %q after %d rounds, want why %d, %q after %d", c.name, v.Kind, v.Refusal.Why, text, rounds, c.why, c.says, c.rounds)
 			}
 			continue
 		}

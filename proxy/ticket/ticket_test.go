@@ -82,10 +82,10 @@ func TestTheServerAnswersForItsOwnRowOnly(t *testing.T) {
 	one := in(tables, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'", &s)
 	six := in(tables, "UPDATE sequence SET id = LAST_INSERT_ID(id + 6) WHERE name = 'p'", &s)
 	for name, c := range map[string]struct {
-		t          *Ticket
-		several    bool
-		turns, own uint64
-		may        bool
+		t                    *Ticket
+		several              bool
+		multiple, configured uint64
+		may                  bool
 	}{
 		"one server":                   {one, false, 1, 1, true},
 		"blocks":                       {one, true, 1, 1, false},
@@ -93,7 +93,7 @@ func TestTheServerAnswersForItsOwnRowOnly(t *testing.T) {
 		"steps, that are passed over":  {six, true, 3, 3, true},
 		"steps, and not all of a step": {one, true, 3, 3, false},
 	} {
-		if why := c.t.Refusal(c.several, c.turns, c.own); (why == "") != c.may {
+		if why := c.t.Refusal(c.several, c.multiple, c.configured); (why == "") != c.may {
 			t.Errorf("%s: got %q", name, why)
 		}
 	}

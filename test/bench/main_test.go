@@ -45,9 +45,9 @@ func privateTemp(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Cleanup(func() {
-		left, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil || len(left) > 0 {
-			t.Errorf("temporary files are left: %v, %v", left, err)
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(files) > 0 {
+			t.Errorf("temporary files are left: %v, %v", files, err)
 		}
 	})
 }

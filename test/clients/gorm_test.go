@@ -69,8 +69,8 @@ type gormSession struct {
 	db *gorm.DB
 }
 
-// told records the rows as GORM sees them, and as they are.
-func (g *gormSession) told(name string, objects []any, queries ...string) {
+// record keeps the rows as GORM sees them, and as they are.
+func (g *gormSession) record(name string, objects []any, queries ...string) {
 	var seen, rows [][]any
 	for _, o := range objects {
 		switch o := o.(type) {
@@ -99,10 +99,10 @@ func (g *gormSession) use() {
 	}
 	one := album{Name: "one"}
 	g.keep(g.db.Create(&one).Error)
-	g.told("one", []any{one}, albums("one"))
+	g.record("one", []any{one}, albums("one"))
 	several := []album{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	g.keep(g.db.Create(&several).Error)
-	g.told("several", []any{several[0], several[1], several[2]}, albums("a", "b", "c"))
+	g.record("several", []any{several[0], several[1], several[2]}, albums("a", "b", "c"))
 
 	// Related rows are stored with the first, each kind in one statement.
 	tags := []tag{{Name: "blue"}, {Name: "green"}}
@@ -110,9 +110,9 @@ func (g *gormSession) use() {
 	holiday := album{Name: "holiday", Pictures: []picture{{Title: "beach", Tags: tags}, {Title: "hill", Tags: tags[1:]}}}
 	g.keep(g.db.Create(&holiday).Error)
 	beach, hill := holiday.Pictures[0], holiday.Pictures[1]
-	g.told("relation", []any{holiday, beach, hill}, albums("holiday"), pictures("title IN ('beach', 'hill')"))
+	g.record("relation", []any{holiday, beach, hill}, albums("holiday"), pictures("title IN ('beach', 'hill')"))
 	pair := func(p picture, t tag) []any { return []any{p.ID, t.ID} }
-	g.told("many to many", []any{tags[0], tags[1], pair(beach, tags[0]), pair(beach, tags[1]), pair(hill, tags[1])},
+	g.record("many to many", []any{tags[0], tags[1], pair(beach, tags[0]), pair(beach, tags[1]), pair(hill, tags[1])},
 		"SELECT id, name FROM tags ORDER BY id", "SELECT picture_id, tag_id FROM pictures_tags ORDER BY picture_id, tag_id")
 
 	many := make([]picture, 250)
@@ -124,12 +124,12 @@ func (g *gormSession) use() {
 	for _, p := range many {
 		all = append(all, p)
 	}
-	g.told("batches", all, pictures("title LIKE 'p%'"))
+	g.record("batches", all, pictures("title LIKE 'p%'"))
 
 	given, behind := album{ID: 500000, Name: "given"}, album{Name: "behind it"}
 	g.keep(g.db.Create(&given).Error)
 	g.keep(g.db.Create(&behind).Error)
-	g.told("explicit", []any{given, behind}, albums("given", "behind it"))
+	g.record("explicit", []any{given, behind}, albums("given", "behind it"))
 
 	undo := errors.New("undo")
 	if err := g.db.Transaction(func(tx *gorm.DB) error {
@@ -139,13 +139,13 @@ func (g *gormSession) use() {
 	}
 	after := album{Name: "after"}
 	g.keep(g.db.Create(&after).Error)
-	g.told("undone", []any{after}, albums("undone", "after"))
+	g.record("undone", []any{after}, albums("undone", "after"))
 
 	var found, again album
 	g.keep(g.db.FirstOrCreate(&found, album{Name: "found"}).Error)
 	g.keep(g.db.FirstOrCreate(&again, album{Name: "found"}).Error)
-	g.told("found or made", []any{found}, albums("found"))
-	g.told("found again", []any{again}, albums("found"))
+	g.record("found or made", []any{found}, albums("found"))
+	g.record("found again", []any{again}, albums("found"))
 
 	// The keys that GORM assumes for these are wrong on a direct connection, too.
 	g.keep(g.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&[]album{{Name: "found"}, {Name: "new"}}).Error)
@@ -153,6 +153,6 @@ func (g *gormSession) use() {
 	var both []album
 	g.keep(g.db.Where("name IN ?", []string{"found", "new"}).Order("id").Find(&both).Error)
 	if len(both) == 2 {
-		g.told("duplicates ignored", []any{both[0], both[1]}, albums("found", "new"))
+		g.record("duplicates ignored", []any{both[0], both[1]}, albums("found", "new"))
 	}
 }

@@ -56,20 +56,20 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 			t.Errorf("%s: %v\n%s", addr, err, tail(string(out)))
 			return transcript{}
 		}
-		told, err := parse(out)
+		transcript, err := parse(out)
 		if err != nil {
 			t.Error(err)
 		}
-		return told
+		return transcript
 	}
-	var told [2]transcript
+	var transcripts [2]transcript
 	for i, addr := range [...]string{p.server.Addr(), p.proxy} {
 		p.empty(t, schema, nil)
-		if told[i] = hibernate(addr); t.Failed() {
+		if transcripts[i] = hibernate(addr); t.Failed() {
 			return
 		}
 	}
-	direct, through := told[0], told[1]
+	direct, through := transcripts[0], transcripts[1]
 	t.Logf("through the proxy: %.500s", text(through))
 	if got, want := text(through), text(direct); got != want {
 		t.Errorf("through the proxy: %s", difference(got, want))

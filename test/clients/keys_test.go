@@ -92,10 +92,10 @@ func driverTest(t *testing.T, p *place, k keyProgram, schema string) {
 		p.empty(t, schema, tables)
 		checkKeys(t, k.transcript(t, p, p.proxy, schema, "NEXTVAL('"+sequence+"')"))
 		p.empty(t, filled(schema), tables)
-		told := k.transcript(t, p, p.proxy, filled(schema))
+		transcript := k.transcript(t, p, p.proxy, filled(schema))
 		// For each row of a batch MariaDB 11.8 reports the generated key, or 0.
-		told.replaceZeros("batch, row")
-		checkFilled(t, told, direct)
+		transcript.replaceZeros("batch, row")
+		checkFilled(t, transcript, direct)
 	}
 }
 
@@ -193,9 +193,9 @@ func (tr transcript) replaceZeros(prefix string) {
 			continue
 		}
 		both := s.Value.([]any)
-		told, rows := sorted(both[0]), sorted(both[1])
-		for i := range min(len(told), len(rows)) {
-			if object := told[i].([]any); object[0] == "0" {
+		reported, rows := sorted(both[0]), sorted(both[1])
+		for i := range min(len(reported), len(rows)) {
+			if object := reported[i].([]any); object[0] == "0" {
 				object[0] = rows[i].([]any)[0]
 			}
 		}
@@ -246,13 +246,13 @@ func checkKeys(t *testing.T, tr transcript) {
 			t.Errorf("%s: got %s, want two lists", s.Step, text(s.Value))
 			continue
 		}
-		told, rows := sorted(both[0]), sorted(both[1])
-		if len(rows) == 0 || len(told) != len(rows) {
-			t.Errorf("%s: the program told %s, but the rows are %s", s.Step, text(told), text(rows))
+		reported, rows := sorted(both[0]), sorted(both[1])
+		if len(rows) == 0 || len(reported) != len(rows) {
+			t.Errorf("%s: the program told %s, but the rows are %s", s.Step, text(reported), text(rows))
 			continue
 		}
 		for i := range rows {
-			row, object := rows[i].([]any), told[i].([]any)
+			row, object := rows[i].([]any), reported[i].([]any)
 			for n := range row {
 				if n == 0 && object[0] == nil {
 					continue
@@ -283,13 +283,13 @@ func runGoKeys(ctx context.Context, t *testing.T, p *place, to target, args ...s
 		return "INSERT INTO photos (" + column + "title) VALUES (" + key + strings.Join(titles, "), ("+key) + ")"
 	}
 	step := func(name string, first any, titles ...string) {
-		var told [][]any
+		var reported [][]any
 		n, err := strconv.ParseInt(fmt.Sprint(first), 10, 64)
 		s.keep(err)
 		for i, title := range titles {
-			told = append(told, []any{n + int64(i), title})
+			reported = append(reported, []any{n + int64(i), title})
 		}
-		s.step(name, told, s.rows("SELECT id, title FROM photos WHERE title IN ('"+strings.Join(titles, "', '")+"') ORDER BY id"))
+		s.step(name, reported, s.rows("SELECT id, title FROM photos WHERE title IN ('"+strings.Join(titles, "', '")+"') ORDER BY id"))
 	}
 	step("text", s.exec(insert("'a'"))[0], "a")
 	step("prepared", s.exec(insert("?"), "b")[0], "b")

@@ -119,12 +119,12 @@ func kindTest(t *testing.T, p *place, driver int) {
 		for _, f := range keyForms {
 			steps = append(steps, strings.Join(append([]string{f.name, f.how, names.Replace(f.sql)}, f.values...), "\t"))
 		}
-		told := k.transcript(t, p, p.proxy, schema, steps...)
+		transcript := k.transcript(t, p, p.proxy, schema, steps...)
 		run := matrix.Kind{
 			Client: k.name, Server: matrix.Server(string(p.server.Flavour()), p.server.Version()), Kind: of.clause, Cells: make(map[string]string),
 		}
 		for _, f := range keyForms {
-			value := told.value(f.name)
+			value := transcript.value(f.name)
 			if value == nil || f.name == "RETURNING" && value == "1064" && !p.server.IsMariaDB() {
 				continue // the driver or the server does not support it
 			}
@@ -173,14 +173,14 @@ func kindTest(t *testing.T, p *place, driver int) {
 }
 
 // judge compares a driver's keys with the rows' keys. cell is "yes" or the error.
-func judge(told any, keys []string, rows int, tellsNone bool) (cell, wrong string) {
-	if code, failed := told.(string); failed {
+func judge(reported any, keys []string, rows int, tellsNone bool) (cell, wrong string) {
+	if code, failed := reported.(string); failed {
 		if len(keys) > 0 {
 			wrong = "an error, and rows are there"
 		}
 		return code, wrong
 	}
-	list, _ := told.([]any)
+	list, _ := reported.([]any)
 	switch {
 	case len(keys) != rows || slices.Contains(keys, "0"):
 		return "no", "rows are missing, or have no key"
@@ -232,8 +232,8 @@ func runGoKinds(ctx context.Context, t *testing.T, p *place, to target, args ...
 			continue // no batches
 		}
 		var value any = []string{key}
-		if told := new(mysql.MySQLError); errors.As(failed, &told) {
-			value = strconv.Itoa(int(told.Number))
+		if refused := new(mysql.MySQLError); errors.As(failed, &refused) {
+			value = strconv.Itoa(int(refused.Number))
 		} else if failed != nil {
 			return out, failed
 		}

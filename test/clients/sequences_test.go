@@ -94,7 +94,7 @@ func dumpsLeaveSequencesAlone(t *testing.T, p *place) {
 	}
 	for _, how := range []string{"--lock-tables", "--single-transaction"} {
 		dump := p.both(t, dumpVaries, "dump", append(more, how, "known")...)
-		if got, want := strings.Count(dump, "\nCREATE SEQUENCE "), len(p.theirs()); got != want {
+		if got, want := strings.Count(dump, "\nCREATE SEQUENCE "), len(p.mariaDBSequences()); got != want {
 			t.Errorf("%s: got %d sequences in the dump, want %d", how, got, want)
 		}
 	}
@@ -104,8 +104,8 @@ func dumpsLeaveSequencesAlone(t *testing.T, p *place) {
 	}
 }
 
-// theirs returns MariaDB's own sequences.
-func (p *place) theirs() []string {
+// mariaDBSequences returns MariaDB's own sequences.
+func (p *place) mariaDBSequences() []string {
 	if !p.server.IsMariaDB() {
 		return nil
 	}

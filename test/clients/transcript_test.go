@@ -126,9 +126,9 @@ func (tr transcript) checkNumbers(f faults) {
 // only the proxy has, the account's name, and the big value, which has another size. check has
 // looked at that one.
 func (tr transcript) compare(f faults, direct transcript, name string) {
-	known := make(map[string]bool)
+	values := make(map[string]bool)
 	for _, s := range direct {
-		known[s.Step] = true
+		values[s.Step] = true
 		if s.Step == "big" {
 			continue
 		}
@@ -138,7 +138,7 @@ func (tr transcript) compare(f faults, direct transcript, name string) {
 		}
 	}
 	for _, step := range tr.steps() {
-		if !known[step] && !strings.HasPrefix(step, "nextval") {
+		if !values[step] && !strings.HasPrefix(step, "nextval") {
 			f.add(step, "the direct connection has no such step")
 		}
 	}

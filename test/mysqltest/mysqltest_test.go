@@ -97,12 +97,12 @@ func TestASharedServerIsOneServerWithASchemaPerTest(t *testing.T) {
 	if names[0] == names[1] {
 		t.Errorf("two tests got one schema %s", names[0])
 	}
-	var left int
-	if err := s.DB(t, "").QueryRow("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN (?,?)", names[0], names[1]).Scan(&left); err != nil {
+	var open int
+	if err := s.DB(t, "").QueryRow("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN (?,?)", names[0], names[1]).Scan(&open); err != nil {
 		t.Fatal(err)
 	}
-	if left != 0 {
-		t.Errorf("schemas left after their tests: got %d, want 0", left)
+	if open != 0 {
+		t.Errorf("schemas left after their tests: got %d, want 0", open)
 	}
 }
 

@@ -119,14 +119,14 @@ func uncommitted(s *scenario) {
 }
 
 // An old copy of the table is restored while a proxy runs.
-func restoredBeside(s *scenario) {
+func restoredWhileItRuns(s *scenario) {
 	s.take(0, 12)
 	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
 	s.take(0, 12)
 }
 
 // An old copy of the table is restored while the proxy is dead.
-func restoredMeanwhile(s *scenario) {
+func restoredWhileItIsDead(s *scenario) {
 	s.take(0, 12)
 	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
 	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
@@ -185,8 +185,8 @@ func throughMidnight(s *scenario) {
 var scripts = map[planted.Name]func(*scenario){
 	planted.Commit:  lostReservation,
 	planted.Session: uncommitted,
-	planted.Floor:   restoredBeside,
-	planted.Fsync:   restoredMeanwhile,
+	planted.Floor:   restoredWhileItRuns,
+	planted.Fsync:   restoredWhileItIsDead,
 	planted.Verify:  undoneByATrigger,
 	planted.Clock:   clockSetBack,
 	planted.Date:    throughMidnight,
