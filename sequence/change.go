@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/limit"
@@ -20,64 +20,14 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is
-// the default of each.
-type CreateOptions struct {
-	Name        string
-	OrReplace   bool   // an existing sequence is dropped
-	IfNotExists bool   // an existing sequence is no error and stays as it is
-	Increment   uint64 // 1 by default
-	Min         uint64 // 1 by default
-	Max         uint64 // as far as the column goes by default
-	Start       uint64 // Min by default
-	Cache       uint64
-	Cycle       bool
-	Comment     string
-	OwnedBy     define.Column
-	OwnerMax    uint64
-	JSONSafe    bool
-	Cover       uint64
-	Order       bool
-	Kind        kind.Kind
-	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
-	Floor uint64
-	// DryRun checks what can be known before, and makes nothing: Created is empty unless the sequence
-	// exists.
-	DryRun bool
+// What CREATE says, and what has become of it; see packages define and agree.
+type (
+	CreateOptions = define.CreateOptions
+	Created       = agree.Created
+)
 
-	period bool // it is the counter of a period of a sequence
-	anew   bool // its row is gone, and whoever says so knows above which numbers it goes on
-}
-
-func (o *CreateOptions) definition() define.Definition {
-	d := define.Definition{
-		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
-		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
-	}
-	if d.Kind.Resets() && d.Cache == 0 && d.Cover == 0 {
-		d.Cache = 1 // people count these keys, and ask where one is that is missing
-	}
-	return d.Filled()
-}
-
-// Created says what Create did.
-type Created struct {
-	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
-	Replaced bool   // OrReplace was given and there was one
-	First    uint64 // the first number that it will give
-	// First is above Start: Floor is above it, or Given
-	Raised bool
-	// numbers up to it may have been given before, by a sequence of that name, and Floor is below; else 0
-	Given uint64
-
-	above uint64 // the rows stand there, or above; 0 if that is not to be kept
-	row   string // the name of the rows
-	// it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
-	unordered bool
-}
-
-// what says it for people.
-func (c *Created) what() string {
+// whatBecame says for people what CREATE did.
+func whatBecame(c *Created) string {
 	switch {
 	case c.Existed:
 		return "exists"
@@ -92,6 +42,11 @@ func (c *Created) what() string {
 // those, as Alter does. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached
 // the maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
+	return s.create(ctx, agree.New{CreateOptions: o})
+}
+
+// create is Create, also of the counter of a period.
+func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
 	}
@@ -108,10 +63,10 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if _, ok := define.WorkerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
 		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, define.WorkerMark)
 	}
-	if _, ok := define.PeriodOf(o.Name); ok && !o.Kind.IsPlain() && !o.period {
+	if _, ok := define.PeriodOf(o.Name); ok && !o.Kind.IsPlain() && !o.Period {
 		return Created{}, define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, define.PeriodMark)
 	}
-	def := o.definition()
+	def := o.Definition()
 	if err := def.Check(math.MaxUint64); err != nil {
 		return Created{}, err
 	}
@@ -126,20 +81,20 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 		return Created{}, r.failed(o.Name, err)
 	}
 	if o.DryRun {
-		return made, nil
+		return made.Created, nil
 	}
 	if def.Cycle && !made.Existed {
 		s.warnOfCycle(o.Name)
 	}
 	s.unknown.clear()
 	var lost error
-	if made.above > 0 {
-		if lost = s.servers.KeepMade(r.ctx, made.row, made.above); lost != nil {
+	if made.Above > 0 {
+		if lost = s.servers.KeepMade(r.ctx, made.Row, made.Above); lost != nil {
 			without := ""
-			if made.unordered {
+			if made.Unordered {
 				without = ", without ORDER"
 			}
-			lost = fmt.Errorf("sequence %q %s%s, but a fail-over could undo that: %w", o.Name, made.what(), without, r.failed(o.Name, lost))
+			lost = fmt.Errorf("sequence %q %s%s, but a fail-over could undo that: %w", o.Name, whatBecame(&made.Created), without, r.failed(o.Name, lost))
 		}
 	}
 	if q := s.names.get([]byte(o.Name)); q != nil && made.Replaced {
@@ -149,12 +104,12 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if lost != nil {
 		return Created{}, lost
 	}
-	if made.unordered {
+	if made.Unordered {
 		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
-			return Created{}, fmt.Errorf("sequence %q %s, but its ORDER is not confirmed: %w", o.Name, made.what(), err)
+			return Created{}, fmt.Errorf("sequence %q %s, but its ORDER is not confirmed: %w", o.Name, whatBecame(&made.Created), err)
 		}
 	}
-	return made, nil
+	return made.Created, nil
 }
 
 // warnOfCycle says what was asked for.
@@ -249,31 +204,4 @@ func (r request) failed(name string, err error) error {
 		}
 	}
 	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: store.WithGrants(err, s.opts.Servers[0].Database)}
-}
-
-// existing is the outcome where there is the sequence.
-func (o *CreateOptions) existing(r *store.Row) (Created, error) {
-	if !o.IfNotExists {
-		return Created{}, &NameError{Name: define.ShownName(r.Name), Err: ErrExists}
-	}
-	first, _ := r.Rule().Next(r.Position(), r.Max)
-	// whoever made it may not know whether it stays
-	return Created{Existed: true, First: first, above: r.Position(), row: r.Name}, nil
-}
-
-// outcome is that of a transaction that should have made the sequence.
-func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
-	switch {
-	case link.HasCode(err, gomysql.ER_DUP_ENTRY):
-		// Made by somebody else between the look and the insert.
-		if o.IfNotExists {
-			return Created{Existed: true}, nil
-		}
-		return Created{}, &NameError{Name: o.Name, Err: ErrExists}
-	case link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err):
-		return Created{}, define.BadOption("sequence name %q does not fit the column `name`, or its comment or owner theirs: %v", o.Name, err)
-	case err != nil:
-		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
-	}
-	return made, nil
 }

@@ -20,7 +20,7 @@
 //
 // Beyond that the files go together by their names. servers*.go and segment.Share have several
 // servers divide the numbers. plan*.go are which servers there are, and how that is changed.
-// definitions*.go keep what is defined alike on all of them. Packages group and limit are a server
+// Package agree keeps what is defined alike on all of them. Packages group and limit are a server
 // that is a group. order*.go are the sequences that rise in the order of time. Package floor is
 // what outlives the process.
 //

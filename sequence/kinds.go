@@ -136,38 +136,3 @@ func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
 	}
 	return err
 }
-
-// refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.
-// Changes of definitions are locked.
-func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
-	const wayOut = "it could give the same keys; create a sequence of another name"
-	for i := range g.all {
-		if of := &g.all[i]; of.hasEntry && of.Def.Kind != k {
-			return &define.KindError{Sequence: name, Kind: of.Def.Kind, Refused: "another kind of keys", WayOut: wayOut}
-		}
-	}
-	other := name
-	if k.IsPlain() {
-		other = define.CounterName(name)
-	}
-	for i := range g.all {
-		v := g.all[i].v
-		var exists bool
-		var floor uint64
-		// also of one whose row was deleted by hand, so that there is no tombstone
-		var past kind.Kind
-		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.Table.Sequence+" WHERE `name` = ?), "+
-			"IFNULL((SELECT o.`floor` FROM "+v.Table.Options+" AS o WHERE o.`name` = ?), 0), "+
-			"IFNULL((SELECT o.`kind` FROM "+v.Table.Options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, store.KindColumn{Kind: &past})
-		if err != nil {
-			return fmt.Errorf("look for %q on %s: %w", other, v.Name(), err)
-		}
-		if exists || floor > 0 || !past.IsPlain() || g.marks.Of(other) > 0 {
-			if k.IsPlain() && past.IsPlain() {
-				return &define.KindError{Sequence: name, KindLost: true, Refused: "a plain sequence", WayOut: "it could give the same keys; create it with the kind that it had, or create a sequence of another name"}
-			}
-			return &define.KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
-		}
-	}
-	return nil
-}

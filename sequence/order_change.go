@@ -50,7 +50,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 	// The caller's patience may be over.
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, await.ErrPatience)
 	defer stop()
-	now, err := s.servers.Alter(ctx, r.Name, Alteration{Order: &r.WasOrder, only: r.Version})
+	now, err := s.servers.Alter(ctx, r.Name, Alteration{Order: &r.WasOrder}, r.Version)
 	s.seeChanges(ctx)
 	switch {
 	case errors.Is(err, ErrUnknown):

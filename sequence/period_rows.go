@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
@@ -44,7 +45,7 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(q.name), WayOut: periodNameTaken}
 	}
 	if a := differences(&found.Def, &base.Def); a != (Alteration{}) {
-		if found, err = s.servers.Alter(ctx, found.Name, a); err != nil {
+		if found, err = s.servers.Alter(ctx, found.Name, a, 0); err != nil {
 			return store.Row{}, 0, err
 		}
 		s.seeChanges(ctx)
@@ -68,36 +69,10 @@ func ofPeriod(err error) error {
 // begins there, or above, also where its row was lost.
 func (s *Sequences) createPeriod(ctx context.Context, base *store.Row, name string, first uint64) (Created, error) {
 	d := &base.Def
-	return s.Create(ctx, CreateOptions{
+	return s.create(ctx, agree.New{Period: true, Anew: first > 0, CreateOptions: CreateOptions{
 		Name: name, Kind: d.Kind, Min: d.Min, Max: d.Max, Start: d.Start, Cache: d.Cache, Cover: d.Cover, IfNotExists: true,
-		Comment: "a period of sequence " + define.ShownName(base.Name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
-	})
-}
-
-// mayBegin refuses to make the counter of a period where there was one, and its row is gone: others
-// may have given higher numbers than are known. A takeover keeps the numbers of a row that a
-// fail-over lost, by a row or a tombstone of its own, above which it goes on. One above which the
-// counter has gone on already says nothing of a row that is deleted after that.
-func (g *agreed) mayBegin(o *CreateOptions) error {
-	if o.anew || g.live {
-		return nil
-	}
-	lost, kept := g.marks.Of(g.name) > 0, false
-	for i := range g.all {
-		of := &g.all[i]
-		kept = kept || of.Floor > of.Past
-		lost = lost || of.hasEntry
-	}
-	if !lost || kept {
-		return nil
-	}
-	v, base := g.all[0].v, define.ShownName(g.name)
-	return &UnfitError{
-		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
-		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
-		Remedy: fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
-			base, define.Quote(base)),
-	}
+		Comment: "a period of sequence " + define.ShownName(base.Name), Floor: max(first, 1) - 1,
+	}})
 }
 
 // differences is what makes of a counter's options those of its sequence.
@@ -175,9 +150,9 @@ func (p *periods) restart(ctx context.Context, r request, name string, stored st
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
-	only := Alteration{Restart: a.Restart, Force: a.Force, period: true}
+	only := Alteration{Restart: a.Restart, Force: a.Force}
 	if stored.Name == "" {
-		first, err := restartAt(&base, *a.Restart)
+		first, err := agree.RestartAt(&base, *a.Restart)
 		if err != nil {
 			return Altered{}, err
 		}
@@ -188,7 +163,7 @@ func (p *periods) restart(ctx context.Context, r request, name string, stored st
 		return Altered{Next: made.First}, nil
 	}
 	if a.Force {
-		return s.restart(ctx, stored.Name, only)
+		return s.restart(ctx, stored.Name, only, true)
 	}
 	q, err := s.findAny(r.ctx, []byte(stored.Name), s.patience(r.ctx))
 	if err != nil {

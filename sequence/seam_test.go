@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/statefile"
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
@@ -53,7 +54,7 @@ func (in Inner) Epoch(name string) uint64 { return in.s.servers.Marks.Epoch(name
 
 // Change changes the definition of a sequence on all members, and nothing here.
 func (in Inner) Change(ctx context.Context, name string, a Alteration) error {
-	_, err := in.s.servers.Alter(ctx, name, a)
+	_, err := in.s.servers.Alter(ctx, name, a, 0)
 	return err
 }
 
@@ -173,14 +174,14 @@ func (in Inner) TakeBackOrder(ctx context.Context, changed *store.Row) string {
 
 // CreateOrdered makes an ORDER sequence on all members. ordered says whether it is one at once.
 func (in Inner) CreateOrdered(ctx context.Context, name string, start uint64) (ordered bool, err error) {
-	made, err := in.s.servers.Create(ctx, CreateOptions{Name: name}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
-	return !made.unordered, err
+	made, err := in.s.servers.Create(ctx, agree.New{CreateOptions: CreateOptions{Name: name}}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
+	return !made.Unordered, err
 }
 
 // MoveTo has a row be at n on all members, as who changes a sequence does.
 func (in Inner) MoveTo(ctx context.Context, name string, n uint64) error {
 	return in.s.servers.Under(ctx, func(w *view) error {
-		_, err := w.change(ctx, name, func(*agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
+		_, err := in.s.servers.definitions(w).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
 		return err
 	})
 }
@@ -191,7 +192,8 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 	if err != nil {
 		return err
 	}
-	return w.edit(ctx, 1, name, func(*edit) error { return nil }, func(*agreed) error { return f() })
+	_, err = in.s.servers.definitions(w).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return 0, false, f() })
+	return err
 }
 
 // Following is held during a round of following.
@@ -208,4 +210,4 @@ const (
 )
 
 // Defined is the definition that CREATE makes.
-func Defined(o *CreateOptions) define.Definition { return o.definition() }
+func Defined(o *CreateOptions) define.Definition { return o.Definition() }

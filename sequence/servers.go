@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/floor"
-	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
@@ -59,15 +59,6 @@ type view struct {
 	member.Among
 }
 
-// links are those of the members.
-func (w *view) links() []*link.Link {
-	all := make([]*link.Link, len(w.Members))
-	for i, v := range w.Members {
-		all[i] = v.Link
-	}
-	return all
-}
-
 // newServers does no I/O.
 func newServers(opts Options, counters *stats.Counters) (*servers, error) {
 	a := &servers{
@@ -99,6 +90,9 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	a.all = append(a.all, made)
 	return made, nil
 }
+
+// definitions is what is defined on members.
+func (a *servers) definitions(w *view) agree.Definitions { return agree.Of(&w.Among, a.Next) }
 
 // InUse reports whether numbers may be held, or a member has to be asked whether it serves again:
 // then changes are to be followed.
@@ -204,7 +198,7 @@ func (a *servers) GiveBack(ctx context.Context, name string, epoch uint64, seg s
 // Find reads the row that name means. No such row is ErrUnknown.
 func (a *servers) Find(ctx context.Context, name string) (found store.Row, err error) {
 	err = a.Under(ctx, func(w *view) (err error) {
-		found, err = a.findAll(ctx, w, name)
+		found, err = a.definitions(w).Find(ctx, name)
 		return err
 	})
 	return found, err

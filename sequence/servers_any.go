@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/define"
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
@@ -101,7 +101,7 @@ func (a *servers) NameFor(name string) string {
 
 // FindAll implements [member.Agreement].
 func (a *servers) FindAll(ctx context.Context, among *member.Among, name string) (store.Row, error) {
-	return a.findAll(ctx, &view{Settled: true, Among: *among}, name)
+	return agree.Of(among, a.Next).Find(ctx, name)
 }
 
 // StaysInForce implements [member.Agreement].
@@ -109,69 +109,6 @@ func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
 	w := a.Now()
 	return w.Plan.Number == plan && a.Reread(ctx, w) == nil && a.Now() == w
 }
-
-// seen is what one member says of a name.
-type seen struct {
-	store.Row
-	err error
-}
-
-// findAll asks all members that can be reached, makes them agree, and returns the row as it is for
-// all of them: its id is the highest. A row of the only member agrees with itself, also one that
-// was made by hand, and counts at the end of its column, where no other member goes on.
-func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row, error) {
-	live := w.Live()
-	all := make([]seen, len(live))
-	failed := slices.DeleteFunc(member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
-		all[i].Row, all[i].err = v.LookEither(ctx, name)
-		return all[i].err
-	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
-	var merged *store.Row
-	var unknown []error
-	agree := true
-	for i := range all {
-		r := &all[i].Row
-		switch err := all[i].err; {
-		case errors.Is(err, ErrUnknown):
-			unknown = append(unknown, err)
-		case err != nil:
-			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
-				live[i].LeaveOut(err)
-			}
-		case w.Several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
-			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), &NameError{Name: define.ShownName(name), Err: ErrExhausted}))
-		case r.Plan != r.Share.Plan && (!w.Several() || r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID)):
-			return store.Row{}, store.OutcomeOldPlan // whose numbers these are is not known before the plan is
-		case r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID):
-			return store.Row{}, live[i].WrongResidue(ctx, w.Members, r.Name, r.ID, r.Share)
-		case merged == nil:
-			merged = r
-			agree = r.Version != 0 || !w.Several()
-		default:
-			agree = agree && r.Version == merged.Version
-			merged = store.MergeRows(merged, r)
-		}
-	}
-	switch {
-	case merged == nil && len(unknown) == 0:
-		return store.Row{}, errors.Join(failed...)
-	case merged == nil && len(unknown) < len(w.Members)-majority(len(w.Members))+1:
-		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.NotAsked(live)...)...))
-	case merged == nil:
-		return store.Row{}, unknown[0]
-	case !agree || len(unknown) > 0:
-		found, err := w.reconcile(ctx, merged.Name)
-		if err != nil {
-			return store.Row{}, err
-		}
-		merged = &found
-	}
-	a.Next.SettleAt(merged)
-	return *merged, nil
-}
-
-// majority is how many members a new sequence needs.
-func majority(members int) int { return members/2 + 1 }
 
 // Clock is the time of the sequence server. Of several members it is the middle one of those that
 // answer, as one of three may be wrong.

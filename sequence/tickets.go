@@ -1,11 +1,9 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/ticket"
@@ -71,19 +69,10 @@ func (q importedSequence) Look(ctx context.Context) (def define.Definition, next
 }
 
 // LimitOfNew implements [ticket.Destination].
-func (q importedSequence) LimitOfNew(ctx context.Context, def *define.Definition) (limit uint64, err error) {
+func (q importedSequence) LimitOfNew(ctx context.Context, def *define.Definition) (uint64, error) {
 	o := optionsToImport(def)
-	err = q.s.servers.Under(ctx, func(w *view) error {
-		limit = math.MaxUint64
-		for _, v := range w.Members {
-			if seen := v.Seen.Load(); seen != nil {
-				limit = min(limit, seen.Max)
-			}
-		}
-		made := o.definition()
-		return cmp.Or(w.dividable(&made), w.fits(&made))
-	})
-	return limit, err
+	made := o.Definition()
+	return q.s.servers.LimitOfNew(ctx, &made)
 }
 
 // Create implements [ticket.Destination].

@@ -60,14 +60,6 @@ func (s *Sequences) setValue(ctx context.Context, q *sequence, n uint64, used bo
 	return changed, ok, err
 }
 
-// lastBefore is the last number that a sequence does not give after SetValue.
-func lastBefore(n uint64, used bool) uint64 {
-	if !used && n > 0 {
-		n--
-	}
-	return n
-}
-
 // Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use
 // without having been given by it, as a column may hold them. Lower numbers that proxies have in
 // memory are given up, as by SetValue. It reports whether the counter was below. A floor above the

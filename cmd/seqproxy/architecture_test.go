@@ -39,7 +39,7 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 // rooms are the folders on the map, from the bottom up.
 var rooms = []string{
 	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
-	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member",
+	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member", "sequence/agree",
 	"sequence/cache", "sequence/ticket", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
 	"proxy/kill", "proxy/session", "proxy", "admin",
 }

@@ -1,4 +1,4 @@
-package sequence
+package agree
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/member"
 )
 
 // fits refuses a definition that a member which was reached cannot hold.
-func (w *view) fits(d *define.Definition) error {
-	for _, v := range w.Members {
+func (a Definitions) fits(d *define.Definition) error {
+	for _, v := range a.Members {
 		if v.Seen.Load() == nil {
 			continue
 		}
@@ -23,7 +24,7 @@ func (w *view) fits(d *define.Definition) error {
 
 // fits refuses a name that is too long for the rows of its sequence, and ticks that are too many for
 // them.
-func fits(v *server, d *define.Definition) error {
+func fits(v *member.Server, d *define.Definition) error {
 	layout := v.Seen.Load()
 	if most := layout.Max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
 		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",

@@ -1,4 +1,4 @@
-package sequence
+package agree
 
 import (
 	"context"
@@ -6,31 +6,22 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
-
-// This file is how definitions are changed. The rows of all members are locked, in the order of
-// their positions, then changed, then committed one after the other, under one version. On each
-// member the row comes first: who waits for somebody else's lock on it has locked nothing that
-// others need. A proxy that dies in between leaves members that differ: the entry with the higher
-// version counts, also if it is a tombstone, and the next proxy that looks for the sequence brings
-// the others in line (reconcile). No row of one of several members goes down, and that alone keeps
-// its numbers unique.
 
 // edit is a change of definitions under way on one member.
 type edit struct {
 	*sql.Tx
 	conn  *sql.Conn
-	v     *server
-	among []*server // all members, by position
+	v     *member.Server
+	among []*member.Server // all members, by position
 	h     segment.Share
 	made  bool // the row, for this
 	wrote bool // an entry
@@ -68,33 +59,33 @@ func (of *lockedName) given() uint64 {
 
 // edit calls f with what at least need members have of a name, which is locked, and commits. On
 // each member it calls first before. f may be called again after a conflict.
-func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
-	return link.Again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
+func (a Definitions) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *Agreed) error) error {
+	return link.Again(ctx, a.links(), func() error { return a.editOnce(ctx, need, name, first, f) })
 }
 
 // amend is edit of all members, for a sequence that there is.
-func (w *view) amend(ctx context.Context, name string, f func(g *agreed) error) error {
-	return w.edit(ctx, len(w.Members), name, func(*edit) error { return nil }, func(g *agreed) error {
+func (a Definitions) amend(ctx context.Context, name string, f func(g *Agreed) error) error {
+	return a.edit(ctx, len(a.Members), name, func(*edit) error { return nil }, func(g *Agreed) error {
 		if !g.live {
-			return &NameError{Name: define.ShownName(name), Err: ErrUnknown}
+			return &define.NameError{Name: define.ShownName(name), Err: define.ErrUnknown}
 		}
 		return f(g)
 	})
 }
 
-func (w *view) editOnce(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
+func (a Definitions) editOnce(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *Agreed) error) error {
 	var edits []*edit
 	defer func() {
 		for _, e := range edits {
 			e.end()
 		}
 	}()
-	g := &agreed{name: name, marks: w.Members[0].Marks}
+	g := &Agreed{name: name, marks: a.Members[0].Marks}
 	var missing []error
-	for _, v := range w.Members {
-		e, err := w.begin(ctx, v)
+	for _, v := range a.Members {
+		e, err := a.begin(ctx, v)
 		if err != nil {
-			if !w.Several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !a.Several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, link.ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
@@ -112,7 +103,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	}
 	if len(edits) < need {
 		return fmt.Errorf("%d of %d sequence servers are needed for this, and %d can be reached; start the others, or take them out with "+
-			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(w.Members), len(edits), errors.Join(missing...))
+			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(a.Members), len(edits), errors.Join(missing...))
 	}
 	g.agree()
 	if err := f(g); err != nil {
@@ -142,16 +133,16 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 
 // begin begins the transaction on one member. All changes of definitions wait for it, as long as
 // the server keeps it for a proxy that stands still.
-func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
+func (a Definitions) begin(ctx context.Context, v *member.Server) (*edit, error) {
 	h := v.Share()
-	if h.Plan != w.Plan.Number {
+	if h.Plan != a.Plan.Number {
 		return nil, store.OutcomeOldPlan
 	}
-	conn, err := w.connect(ctx, v)
+	conn, err := a.connect(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	e := &edit{conn: conn, v: v, among: w.Members, h: h}
+	e := &edit{conn: conn, v: v, among: a.Members, h: h}
 	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(v.Config.EditSilence.Seconds())))
 	if err == nil {
 		e.Tx, err = conn.BeginTx(ctx, nil)
@@ -165,8 +156,8 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 
 // connect attaches a connection to a member that can be written to. If there are others it takes
 // tryTime at most. What follows has the caller's time, as a transaction ends with its context.
-func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
-	if w.Several() {
+func (a Definitions) connect(ctx context.Context, v *member.Server) (*sql.Conn, error) {
+	if a.Several() {
 		try, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 		defer stop()
 		ctx = try
@@ -175,7 +166,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Several() {
+	if a.Several() {
 		err = conn.PingContext(ctx)
 	}
 	if err == nil {
@@ -227,7 +218,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case link.IsNoSuchText(err):
-		return of, 0, &NameError{Name: define.ShownName(name), Err: ErrUnknown}
+		return of, 0, &define.NameError{Name: define.ShownName(name), Err: define.ErrUnknown}
 	case err != nil:
 		return of, 0, fmt.Errorf("lock the row on %s: %w", v.Name(), err)
 	default:
@@ -273,7 +264,7 @@ func (of *lockedName) write(ctx context.Context, to *store.Entry, name string, a
 	}
 	id, ok := of.h.Rest(at)
 	if !ok || id > v.Seen.Load().Max {
-		return &NameError{Name: define.ShownName(name), Err: ErrExhausted}
+		return &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
 	}
 	var err error
 	switch {
@@ -310,142 +301,25 @@ func (of *lockedName) writeEntry(ctx context.Context, to *store.Entry, name stri
 	return of.v.Options.Write(ctx, of.Tx, name, &e)
 }
 
-// agreed is what members have of a name, and what they should have.
-type agreed struct {
-	all     []lockedName
-	marks   *floor.Marks
-	name    string      // as it is stored
-	version uint64      // of the change
-	best    *lockedName // of the highest version; nil: nobody has heard of the name
-	live    bool        // there is a sequence of that name
-	top     uint64      // the highest id, or number that is not given any more for another reason
+// lower sets the row of a single server, which gives numbers again then.
+func (of *lockedName) lower(ctx context.Context, r *store.Row) error {
+	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.Table.Sequence+" SET `id` = ? WHERE `name` = ?", r.ID, r.Name); err != nil {
+		return fmt.Errorf("write the row: %w", err)
+	}
+	if err := of.v.Limits.Want(ctx, of.Tx, r.Name, r.ID); err != nil { // FORCE may raise it, too
+		return err
+	}
+	if err := of.v.Limits.Lower(ctx, of.Tx, r.Name, r.ID); err != nil {
+		return err
+	}
+	return of.writeEntry(ctx, &r.Entry, r.Name)
 }
 
-// agree finds out what members should have.
-func (g *agreed) agree() {
-	g.top = g.marks.Of(g.name)
-	for i := range g.all {
-		of := &g.all[i]
-		if of.hasRow {
-			g.name = of.Name
-		}
-		g.top = max(g.top, of.given())
-		switch {
-		case !of.hasRow && !of.hasEntry:
-		case g.best == nil, of.Version > g.best.Version, of.Version == g.best.Version && of.live() && !g.best.live():
-			g.best = of
-		}
+// links are those of the members.
+func (a Definitions) links() []*link.Link {
+	all := make([]*link.Link, len(a.Members))
+	for i, v := range a.Members {
+		all[i] = v.Link
 	}
-	g.top = max(g.top, g.marks.Of(g.name))
-	g.live = g.best != nil && g.best.live()
-	if g.live && g.best.h.Shared() {
-		g.top = max(g.top, g.best.Past)
-	}
-}
-
-// deleted reports whether the row of a member went other than by DROP SEQUENCE.
-func (g *agreed) deleted(of *lockedName) bool {
-	return g.live && !of.hasRow && of.hasEntry && of.Version == g.best.Version
-}
-
-// settle brings all members in line with the newest of them. A single server is, also if its row
-// was made by hand.
-func (g *agreed) settle(ctx context.Context) error {
-	if !g.best.h.Shared() {
-		return nil
-	}
-	if !g.live {
-		return g.bury(ctx, g.best.Version)
-	}
-	to := g.best.Entry
-	if to.Version == 0 {
-		to.Version = g.version // it was made by hand
-	}
-	for i := range g.all {
-		of := &g.all[i]
-		if g.deleted(of) || of.hasRow && of.Version == to.Version {
-			continue
-		}
-		at := of.ID
-		if !of.hasRow {
-			at = g.top
-		}
-		if err := of.write(ctx, &to, g.name, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bury leaves a tombstone everywhere.
-func (g *agreed) bury(ctx context.Context, version uint64) error {
-	tomb := store.NoEntry()
-	for i := range g.all {
-		of := &g.all[i]
-		tomb.Floor, tomb.Past, tomb.Epoch = max(tomb.Floor, of.Floor), max(tomb.Past, of.Past), max(tomb.Epoch, of.Epoch)
-	}
-	tomb.Def.Kind = g.best.Def.Kind
-	tomb.Floor, tomb.Version = max(tomb.Floor, g.top), version
-	for i := range g.all {
-		of := &g.all[i]
-		if !of.hasRow && of.hasEntry && of.Version == version && of.Floor >= tomb.Floor {
-			continue
-		}
-		if of.hasRow {
-			if _, err := of.ExecContext(ctx, "DELETE FROM "+of.v.Table.Sequence+" WHERE `name` = ?", of.Name); err != nil {
-				return fmt.Errorf("delete the row on %s: %w", of.v.Name(), err)
-			}
-		}
-		if err := of.writeEntry(ctx, &tomb, g.name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// highest is the highest number that the columns of all members hold.
-func (g *agreed) highest() uint64 {
-	highest := uint64(math.MaxUint64)
-	for i := range g.all {
-		highest = min(highest, g.all[i].v.Seen.Load().Max)
-	}
-	return highest
-}
-
-// merged is the row as it is for all members.
-func (g *agreed) merged() store.Row {
-	r := g.best.Row
-	for i := range g.all {
-		of := &g.all[i]
-		r.ID, r.Max = max(r.ID, of.ID), min(r.Max, of.Row.Max)
-	}
-	r.Name, r.Version = g.name, max(r.Version, g.best.Version)
-	return r
-}
-
-// reconcile makes members agree on a name that they have differently, and returns its row.
-// ErrUnknown if the newest of them knows that it was dropped.
-func (w *view) reconcile(ctx context.Context, name string) (found store.Row, err error) {
-	// Some lack the row, and two who look for it would wait for each other to make it.
-	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }
-	err = w.edit(ctx, 1, name, definitions, func(g *agreed) error {
-		if g.best == nil {
-			return &NameError{Name: define.ShownName(name), Err: ErrUnknown}
-		}
-		if err := g.settle(ctx); err != nil {
-			return err
-		}
-		found = g.merged()
-		if !g.live {
-			found = store.Row{}
-		}
-		return nil
-	})
-	if err == nil && found.Name == "" {
-		err = &NameError{Name: define.ShownName(name), Err: ErrUnknown}
-	}
-	if err != nil {
-		return store.Row{}, fmt.Errorf("have the sequence servers agree on sequence %q: %w", name, err)
-	}
-	return found, nil
+	return all
 }
