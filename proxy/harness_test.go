@@ -325,11 +325,11 @@ func (e *env) connections(server *mysqltest.Server) string {
 		e.t.Fatal(err)
 	}
 	defer pool.Close()
-	var insertIDs sql.NullString
-	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', LEFT(COALESCE(info, ''), 100)) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&insertIDs); err != nil {
+	var list sql.NullString
+	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', LEFT(COALESCE(info, ''), 100)) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&list); err != nil {
 		e.t.Fatal(err)
 	}
-	return insertIDs.String
+	return list.String
 }
 
 // awaitConnections waits until the account has n connections to a server, including those of the

@@ -54,15 +54,15 @@ func TestSessionsGoToANewNodeWithWhatTheyHaveSet(t *testing.T) {
 func (e *env) checkGone(server *mysqltest.Server) {
 	e.t.Helper()
 	pool := server.DB(e.t, "")
-	var insertIDs sql.NullString
+	var sessions sql.NullString
 	if !eventually(e.t, "no session on "+server.Addr(), func() bool {
 		if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', COALESCE(db, ''), ' ', command, ' ', COALESCE(info, '')) FROM information_schema.processlist "+
-			"WHERE user = ? AND (db IS NULL OR db <> ?)", e.User, e.SequenceSchema).Scan(&insertIDs); err != nil {
+			"WHERE user = ? AND (db IS NULL OR db <> ?)", e.User, e.SequenceSchema).Scan(&sessions); err != nil {
 			e.t.Fatal(err)
 		}
-		return !insertIDs.Valid
+		return !sessions.Valid
 	}) {
-		e.t.Errorf("left: %s", insertIDs.String)
+		e.t.Errorf("left: %s", sessions.String)
 	}
 }
 
