@@ -330,8 +330,10 @@ func TestAServerThatDoesNotAnswerIsWaitedForOnce(t *testing.T) {
 		o.Shards = append(o.Shards, backend.ShardOptions{Name: "silent", Nodes: []string{silent.Addr().String()}, Schemas: []string{"quiet"}})
 	}})
 	createSequence(t, e, "s")
-	began := time.Now()
-	for range 10 {
+	for i := range 10 {
+		if i == 1 { // a further wait would not end before the test's own
+			e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.ConnectTimeout = time.Hour })
+		}
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: "quiet"})
 		err := serverError(t, w.query("SELECT 1"))
 		if err.Code != erShardLost || !strings.Contains(err.Message, "shard silent") || !strings.Contains(err.Message, silent.Addr().String()) {
@@ -343,9 +345,6 @@ func TestAServerThatDoesNotAnswerIsWaitedForOnce(t *testing.T) {
 		if got := w.query("USE " + e.Schemas[0]); got[4] == 0xff {
 			t.Errorf("another shard: %v", serverError(t, got))
 		}
-	}
-	if d := time.Since(began); d > 12*time.Second {
-		t.Errorf("ten sessions took %s: each waited for the server", d)
 	}
 }
 

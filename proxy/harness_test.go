@@ -459,6 +459,16 @@ func checkError(t testing.TB, what string, err error, code uint16, words ...stri
 	}
 }
 
+// wantErrorInTime is wantError for a statement that must end by a timeout of the proxy. A statement
+// that hangs ends with the error of its context.
+func wantErrorInTime(t testing.TB, c *sql.Conn, code uint16, statement string, words ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*wireTimeout)
+	defer cancel()
+	_, err := c.ExecContext(ctx, statement)
+	checkError(t, statement, err, code, words...)
+}
+
 // CLI runs the mariadb command-line client at addr, with a script on its standard input, and
 // returns its output: rows with column types and warnings, then the errors of the other stream. No
 // address is in it.

@@ -224,15 +224,13 @@ func TestAHeaderFromAnAddressThatIsNotListedIsRefused(t *testing.T) {
 		"others are, too": {netip.MustParsePrefix("10.0.0.0/8")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.ProxyProtocolFrom = from }})
-			start := time.Now()
+			e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+				o.ProxyProtocolFrom, o.LoginTimeout = from, time.Hour // the refusal does not wait for this
+			}})
 			err := withHeader(t, e.Addr(), "PROXY TCP4 192.0.2.7 127.0.0.1 56324 4306\r\n", e.User)
 			var refused *protocol.ServerError
 			if !errors.As(err, &refused) || refused.Code != 1130 {
 				t.Errorf("got %v, want 1130", err)
-			}
-			if passed := time.Since(start); passed > wireTimeout/2 {
-				t.Errorf("refused after %s, want at once", passed)
 			}
 			if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 				t.Errorf("without a header: %v", err)

@@ -322,9 +322,7 @@ func TestARowThatThereIsNoNumberForIsAnErrorInItsPlace(t *testing.T) {
 			id := w.do(protocol.ComStmtPrepare, test.text)[5:9]
 			cmd, arg = protocol.ComStmtExecute, string(id)+"\x00\x01\x00\x00\x00"
 		}
-		start := time.Now()
-		answer := w.do(cmd, arg)
-		took := time.Since(start)
+		answer := w.do(cmd, arg) // the whole result would have no end
 		packets := split(answer)
 		last := packets[len(packets)-1]
 		given := 0
@@ -337,9 +335,6 @@ func TestARowThatThereIsNoNumberForIsAnErrorInItsPlace(t *testing.T) {
 		}
 		if e := protocol.ParseServerError(last); last[0] != 0xff || !strings.Contains(e.Error(), "4084") || given < rows-1 {
 			t.Errorf("%s: got %d rows with numbers and at the end %v, want %d and 4084", test.name, given, e, rows)
-		}
-		if took > time.Minute { // the whole result would take longer
-			t.Errorf("%s: took %v", test.name, took)
 		}
 		// The session is the same, and its connection is free for the next statement.
 		if got := w.rows("SELECT @@pseudo_thread_id, 1 + 1"); got[0] != connection || got[1] != "2" {

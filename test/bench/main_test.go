@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"seqproxy/internal/mysqld"
 )
@@ -98,17 +97,13 @@ func TestInterruptedRunLeavesNothingAndPrintsWhatItHas(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out strings.Builder
-	began := time.Now()
 	// The second round begins after the first was measured.
-	err := run(ctx, []string{"-targets", direct, "-rounds", "100", "-time", "100ms", "-only", "^select1_c1$"}, &out, cancelAt{"round 2\n", cancel})
+	err := run(ctx, []string{"-targets", direct, "-rounds", "1000000", "-time", "100ms", "-only", "^select1_c1$"}, &out, cancelAt{"round 2\n", cancel})
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("got %v, want it interrupted", err)
 	}
 	if !strings.Contains(out.String(), "| direct |") || !strings.Contains(out.String(), "not complete") {
 		t.Errorf("got %q, want the table of one round with a note", out.String())
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
 
