@@ -46,7 +46,7 @@ func TestAtTheAdminAddressLoginWorksWithEveryServerDown(t *testing.T) {
 			t.Errorf("version comment: got %q", got)
 		}
 		if got := value(t, c, "SELECT VERSION()"); got == "" {
-			t.Error("there is no version")
+			t.Error("VERSION(): got an empty text, want a version")
 		}
 	}
 	if out := e.CLI(t, e.AdminAddr(), "", "SELECT CONNECTION_ID() AS known;\nSHOW WARNINGS;\n\\s\n"); !strings.Contains(out, "known") || strings.Contains(out, "ERROR") {
@@ -335,7 +335,7 @@ func TestNobodyWaitsForAnAdminToLeave(t *testing.T) {
 	past, done := context.WithCancel(context.Background())
 	done()
 	if err := e.Shutdown(past); err != nil {
-		t.Errorf("a shutdown without patience cuts a session that waits for a command: %v", err)
+		t.Errorf("shutdown at once with an idle session: got %v, want none cut", err)
 	}
 	admin.ended()
 }

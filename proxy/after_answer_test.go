@@ -46,7 +46,7 @@ func TestWhatRunsAfterAnAnswerRunsWhenTheClientHasIt(t *testing.T) {
 		w.answerOK(what)
 		has <- struct{}{}
 		if !<-ran {
-			t.Errorf("%s: what runs after the answer ran before", what)
+			t.Errorf("%s: the function ran before the client had the answer", what)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func reset(nc net.Conn) {
 // noMoreSessionsThan waits until n sessions remain.
 func (e *env) noMoreSessionsThan(t testing.TB, n int) {
 	t.Helper()
-	if !eventually(t, fmt.Sprint(n, " sessions are left"), func() bool { return e.Proxy.Sessions() == n }) {
-		t.Fatalf("there are %d", e.Proxy.Sessions())
+	if !eventually(t, fmt.Sprint(n, " sessions remain"), func() bool { return e.Proxy.Sessions() == n }) {
+		t.Fatalf("got %d sessions", e.Proxy.Sessions())
 	}
 }
 
@@ -82,7 +82,7 @@ func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
 	}
 	e.noMoreSessionsThan(t, 1)
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
-		t.Errorf("a login behind them: %v", err)
+		t.Errorf("a login after them: %v", err)
 	}
 }
 

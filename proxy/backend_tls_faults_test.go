@@ -110,7 +110,7 @@ func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if g.sent.Len() == 0 {
-				t.Error("nobody asked for TLS")
+				t.Error("the proxy did not ask for TLS")
 			}
 			if bytes.Contains(g.sent.Bytes(), []byte(e.User)) {
 				t.Error("the user's name was sent in plain")

@@ -241,7 +241,7 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 	wrongKey := writePublicKey(t)
 	plugins := authPlugins(t, s)
 	if len(plugins) == 0 {
-		t.Fatal("the server has no plugin that is known here")
+		t.Fatal("the server has no plugin that this test knows")
 	}
 	for plugin, create := range plugins {
 		for _, way := range []struct {

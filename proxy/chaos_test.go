@@ -96,7 +96,7 @@ func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, 
 		case 4:
 			_, err = c.ExecContext(ctx, "SELECT * FROM no_such_table")
 			if err == nil {
-				return rows, fmt.Errorf("a table that is not there was read")
+				return rows, fmt.Errorf("a table that does not exist was read")
 			}
 			err = nil
 		case 5: // vanishes

@@ -35,7 +35,7 @@ func encoded(t *testing.T, w *wire, charset, text string) string {
 	}
 	row := w.rows("SELECT CONVERT(_utf8mb4'" + text + "' USING " + charset + ") = _utf8mb4'" + text + "', HEX(CONVERT(_utf8mb4'" + text + "' USING " + charset + "))")
 	if row[0] != "1" {
-		t.Fatalf("%s has not %s", charset, text)
+		t.Fatalf("%s does not have %s", charset, text)
 	}
 	var b []byte
 	if _, err := fmt.Sscanf(row[1], "%X", &b); err != nil {

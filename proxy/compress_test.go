@@ -70,7 +70,7 @@ func TestWhatIsInTheFramesIsTheServersOwn(t *testing.T) {
 					compare(t, "but for numbers: "+sql, unnumbered(got[i]), unnumbered(compressed[i]))
 				}
 				if w.frames.packed < 10 {
-					t.Errorf("of %d frames %d are packed: this is no compression", w.frames.seen, w.frames.packed)
+					t.Errorf("got %d frames, of which %d are compressed, want most", w.frames.seen, w.frames.packed)
 				}
 			})
 		}
@@ -130,7 +130,7 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 			}
 			for i, answer := range w.pipeline(steps) {
 				if i%2 == 0 && !bytes.Contains(answer, bytes.Repeat([]byte("x"), i*50)) {
-					t.Errorf("answer %d is another one", i)
+					t.Errorf("answer %d differs from the direct one", i)
 				}
 			}
 		})
@@ -289,7 +289,7 @@ func TestABrokenCompressedStreamEndsTheSessionAndIsLogged(t *testing.T) {
 		}
 		e.awaitSessions(t, 0)
 		if n := e.Logs.FilterMessage("session ended by a broken compressed stream").Len(); n != 1 {
-			t.Errorf("%s: it was logged %d times, want once; the log: %v", c.name, n, e.Logs.All())
+			t.Errorf("%s: got %d lines in the log, want 1: %v", c.name, n, e.Logs.All())
 		}
 	}
 }
@@ -340,7 +340,7 @@ func TestTheDriverCompresses(t *testing.T) {
 		}
 	}
 	if len(log.lines) > 0 {
-		t.Errorf("the driver wondered: %s", log.lines)
+		t.Errorf("the driver logged: %s", log.lines)
 	}
 }
 

@@ -36,7 +36,7 @@ func readAsked(t testing.TB) (all []asked) {
 		switch {
 		case strings.HasPrefix(line, "#"):
 		case len(fields) != 3:
-			t.Fatalf("testdata/connecting.txt: %q has not three fields", line)
+			t.Fatalf("testdata/connecting.txt: %q does not have three fields", line)
 		default:
 			all = append(all, asked{fields[0], fields[1], fields[2]})
 		}

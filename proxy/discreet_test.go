@@ -98,7 +98,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 				}
 				if user != "" {
 					if warned := warnings(t, conn, "SHOW SEQUENCES"); indiscreet.MatchString(warned) {
-						t.Errorf("SHOW SEQUENCES warns %s of %s", user, warned)
+						t.Errorf("SHOW SEQUENCES as %s: got the warning %s, want none of the server", user, warned)
 					}
 				}
 			}
@@ -111,7 +111,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 				logged = logged || strings.Contains(fmt.Sprint(line.ContextMap()), servers[0].Addr()) && strings.Contains(fmt.Sprint(line.ContextMap()), test.logged)
 			}
 			if !logged {
-				t.Errorf("the log does not say why: %v", e.Logs.FilterMessage("client told of no number").All())
+				t.Errorf("the log has no reason: %v", e.Logs.FilterMessage("client told of no number").All())
 			}
 			for _, s := range servers {
 				if !s.Running() {

@@ -138,11 +138,11 @@ func TestAStopGoesStepByStep(t *testing.T) {
 	e := newEnv(t, setup{})
 	before := e.Wire(t, e.Addr(), wireLogin{})
 	if e.Proxy.Draining() {
-		t.Error("it drains before it was asked to")
+		t.Error("Accepting is false before the drain")
 	}
 	e.Proxy.Announce()
 	if !e.Proxy.Draining() {
-		t.Error("it does not say that it drains")
+		t.Error("Accepting is true during the drain")
 	}
 	late := e.Wire(t, e.Addr(), wireLogin{})
 	late.ping("the announcement")
@@ -150,12 +150,12 @@ func TestAStopGoesStepByStep(t *testing.T) {
 	e.Proxy.StopAccepting()
 	if nc, err := net.Dial("tcp", e.Addr()); err == nil {
 		nc.Close()
-		t.Error("a client can connect when none is accepted any more")
+		t.Error("a client connects during the drain, want a refusal")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := e.Proxy.Wait(ctx); err == nil {
-		t.Error("there are sessions, and the wait for their end is over")
+		t.Error("the wait for sessions ended before they did")
 	}
 	before.ping("nobody is accepted")
 	before.quit()
@@ -164,7 +164,7 @@ func TestAStopGoesStepByStep(t *testing.T) {
 	ctx, cancel = context.WithTimeout(context.Background(), wireTimeout)
 	defer cancel()
 	if err := e.Proxy.Wait(ctx); err != nil {
-		t.Errorf("wait for sessions that have left: %v", err)
+		t.Errorf("wait for sessions that have ended: %v", err)
 	}
 	if err := e.Shutdown(ctx); err != nil {
 		t.Errorf("shutdown: %v", err)
@@ -196,7 +196,7 @@ func TestHealthChecksAreNoFailedLogins(t *testing.T) {
 	e.awaitSessions(t, 0)
 	for _, line := range e.Logs.All() {
 		if line.Level >= zapcore.InfoLevel && (strings.Contains(line.Message, "login") || strings.Contains(line.Message, "session")) {
-			t.Errorf("the checks made a line in the log: %v", line)
+			t.Errorf("health checks: got the log line %v, want none", line)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func haproxyChecks(t *testing.T, to string, checks ...string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("HAProxy finds %d of %d well: %s", up, len(checks), out.String())
+			t.Fatalf("HAProxy reports %d of %d as up: %s", up, len(checks), out.String())
 		}
 	}
 }

@@ -49,14 +49,14 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 	} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		if !w.fails(sql) {
-			t.Errorf("%s: it does not fail", sql)
+			t.Errorf("%s: got no error, want one", sql)
 			continue
 		}
 		if strings.HasPrefix(sql, "EXECUTE IMMEDIATE 'SELECT") && !mariaDB {
 			continue // the server has a parse error there
 		}
 		if pins := e.pinsOf(w); pins != "" {
-			t.Errorf("%s: the session is pinned by %s", sql, pins)
+			t.Errorf("%s: the session is pinned by %s, want no pin", sql, pins)
 		}
 		if got := w.query("USE " + e.Schemas[1]); got[4] != 0 {
 			t.Errorf("%s: USE of another shard: %v", sql, serverError(t, got))
@@ -71,7 +71,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 			w.fails(sql)
 		}
 		if pins := e.pinsOf(w); pins != "" {
-			t.Errorf("%s behind LOCK TABLES: the session is pinned by %s", sql, pins)
+			t.Errorf("%s after LOCK TABLES: the session is pinned by %s, want no pin", sql, pins)
 		}
 		w.Close()
 	}
@@ -80,7 +80,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 	for begin, want := range map[string]string{"SELEC '": "", "CALL p('": "opaque"} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		if sql := begin + strings.Repeat("x", 100_000) + "'))"; !w.fails(sql) {
-			t.Errorf("%s...: it does not fail", begin)
+			t.Errorf("%s...: got no error, want one", begin)
 		}
 		if pins := e.pinsOf(w); pins != want {
 			t.Errorf("%s...: the session is pinned by %q, want %q", begin, pins, want)
@@ -99,7 +99,7 @@ func TestAStatementThatFailedHoldsNothing(t *testing.T) {
 		w.fails(sql)
 	}
 	if pins := e.pinsOf(w); pins != "set_transaction, sql_prepare" {
-		t.Errorf("after mistakes: pinned by %s", pins)
+		t.Errorf("after mistakes: pinned by %s, want set_transaction, sql_prepare", pins)
 	}
 	w.query("START TRANSACTION")
 	w.query("COMMIT")
@@ -168,7 +168,7 @@ func TestAStatementThatFailedMayHaveDoneSomething(t *testing.T) {
 			defer w.send(packet(command(protocol.ComQuit, "")))
 			for i, sql := range c.texts {
 				if failed := w.fails(sql); failed != (i == len(c.texts)-1) {
-					t.Errorf("%s: failed %v", sql, failed)
+					t.Errorf("%s: failed: got %v, want it of the last text only", sql, failed)
 				}
 			}
 			if pins := e.pinsOf(w); pins != c.pins {

@@ -61,7 +61,7 @@ func TestAnErrorsTextIsCutAsServersCutIt(t *testing.T) {
 				t.Errorf("%s: got an error of %d bytes: %.100q", what, len(answer), answer)
 			}
 			if warnings := p.Proxy.query("SHOW WARNINGS"); bytes.Count(warnings, []byte("n")) > 2*protocol.MaxErrorText {
-				t.Errorf("%s: SHOW WARNINGS has %d bytes", what, len(warnings))
+				t.Errorf("%s: SHOW WARNINGS has %d bytes, want fewer", what, len(warnings))
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 
 	// In mid-result no error can be sent: the proxy closes the connection, as the server does.
 	if got := result.ended(); len(got) == 0 {
-		t.Error("nothing came of the result")
+		t.Error("got no byte of the result, want its beginning")
 	}
 	for name, w := range map[string]*wire{"busy": busy, "idle": idle} {
 		if got := w.ended(); len(got) > 0 { // the server sends no error either
@@ -310,7 +310,7 @@ func TestShutdownIsBounded(t *testing.T) {
 		t.Errorf("got error %v, want one of 3 sessions", err)
 	}
 	if open := e.connections(e.Servers[0]); !strings.Contains(open, statement) {
-		t.Errorf("the shutdown waited for the statement; left is %q", open)
+		t.Errorf("after the shutdown: got the connections %q, want the statement to run", open)
 	}
 	exec(t, locked, "ROLLBACK")
 	busy.ended()

@@ -94,7 +94,7 @@ func TestAnErrorToACommandOfSeveralPacketsGoesOnWithTheirNumbers(t *testing.T) {
 
 func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
 	if testing.Short() {
-		t.Skip("CI runs it: megabytes that nobody reads")
+		t.Skip("CI runs it: megabytes that are not read")
 	}
 	e := newEnv(t, setup{})
 	for i := range 50 {

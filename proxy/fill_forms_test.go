@@ -209,7 +209,7 @@ func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
 		n, _ := strconv.Atoi(id)
 		for _, id := range []string{id, strconv.Itoa(n + 1)} {
 			if before, twice := seen[id]; twice {
-				t.Errorf("%s is in %s and %s", id, before, schema)
+				t.Errorf("key %s was given twice, in %s and in %s", id, before, schema)
 			}
 			seen[id] = schema
 		}
@@ -251,7 +251,7 @@ func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := value(t, c, "SELECT id >= 5000000 FROM "+o.SequenceSchema+".sequence WHERE name = 'photos'"); got != "1" {
-		t.Error("the counter was not moved above a number that was given")
+		t.Error("the counter is below a number that was given")
 	}
 	exec(t, c, fmt.Sprintf("INSERT INTO photos VALUES (%d, 'again', NULL, NULL)", far+1), "DELETE FROM photos WHERE id = 1 OR id = 2")
 	// The proxy does not repeat a statement whose explicit key is a duplicate.
@@ -307,7 +307,7 @@ func TestNoTwoRowsAreFilledWithOneNumber(t *testing.T) {
 	}
 	c := o.DirectConn(t, 0, o.Schemas[0], nil)
 	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', COUNT(DISTINCT id), ' ', SUM(id < 1001)) FROM photos WHERE how = 'filled'"); got != fmt.Sprintf("%d %d 0", want.Load(), want.Load()) {
-		t.Errorf("rows, numbers and numbers of nobody: got %s, want %d of both and none", got, want.Load())
+		t.Errorf("rows, distinct keys and keys below 1001: got %s, want %d, as many and 0", got, want.Load())
 	}
 	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE a <> 1 OR b <> 2"); got != "0" {
 		t.Errorf("rows with something else in another column: got %s, want 0", got)

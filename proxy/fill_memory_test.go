@@ -80,7 +80,7 @@ func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 		w.query(text)
 		w.query("DO 1")
 		if after := memory(); after > before+4<<20 {
-			t.Errorf("%.60s...: %d bytes more are held than before", text, after-before)
+			t.Errorf("%.60s...: memory grew by %d bytes, want less", text, after-before)
 		}
 	}
 	runtime.KeepAlive(w)

@@ -234,7 +234,7 @@ func TestWithoutWordOfOwnersNoShardGeneratesKeys(t *testing.T) {
 				wantError(t, c, 1105, insert, "OWNED BY", "its sequence server is unavailable")
 			}
 			if _, err := c.PrepareContext(t.Context(), insert); err == nil {
-				t.Error("prepared without a word of what is bound")
+				t.Error("prepared before the bindings are known: got no error, want one")
 			}
 			if got := value(t, c, "SELECT COUNT(*) FROM photos"); got != "0" {
 				t.Errorf("got %s rows, want none", got)

@@ -274,7 +274,7 @@ func TestNoGeneratedTextBringsRowsInUnfilled(t *testing.T) {
 			}
 			t.Logf("%d texts: %d rejected by the server, %d filled, %d refused, %d relayed that bring no row in", s.texts, s.rejected, s.filled, s.refused, s.harmless)
 			if s.filled < 100 || s.harmless < 100 {
-				t.Errorf("the texts are not those that were meant")
+				t.Errorf("too few texts were filled, refused or relayed")
 			}
 		})
 	}

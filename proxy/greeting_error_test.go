@@ -70,7 +70,7 @@ func exhaust(t *testing.T, addr string) (release func()) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatal("the server takes any number of connections")
+	t.Fatal("the server accepts any number of connections")
 	return nil
 }
 

@@ -266,7 +266,7 @@ func eventually(t testing.TB, what string, ok func() bool) bool {
 	t.Helper()
 	for end := time.Now().Add(wireTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Errorf("%s: it did not come about within %v", what, wireTimeout)
+			t.Errorf("%s: not within %v", what, wireTimeout)
 			return false
 		}
 	}
@@ -312,7 +312,7 @@ func (e *env) checkConnections() {
 		}
 		var open string
 		if !eventually(e.t, "no connection on "+server.Addr(), func() bool { open = e.connections(server); return open == "" }) {
-			e.t.Errorf("connections left: %s", open)
+			e.t.Errorf("connections remain: %s", open)
 		}
 		server.Exec(e.t, "DROP USER "+e.User)
 	}

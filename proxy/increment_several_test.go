@@ -79,12 +79,12 @@ func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
 					id := p.id(func() uint64 { return mustNumber(t, conn, "select nextval("+test.name+")") })
 					mu.Lock()
 					if other, twice := made[id]; twice {
-						t.Errorf("%s: client %d makes %d, which client %d made", test.name, client, id, other)
+						t.Errorf("%s: client %d makes %d, which was given before to client %d", test.name, client, id, other)
 					}
 					made[id] = client
 					mu.Unlock()
 					if id <= last {
-						t.Errorf("%s: client %d makes %d after %d", test.name, client, id, last)
+						t.Errorf("%s: client %d: got %d after %d", test.name, client, id, last)
 					}
 					last = id
 				}
@@ -101,7 +101,7 @@ func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
 		}
 	}
 	if rows < 2 {
-		t.Errorf("%d servers gave numbers, want several", rows)
+		t.Errorf("got numbers of %d servers, want several", rows)
 	}
 }
 

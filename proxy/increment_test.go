@@ -129,7 +129,7 @@ func TestAnIncrementThatChangesUnseenGivesNoRowTheNumberOfAnother(t *testing.T) 
 		for range 25 {
 			n := value(t, c, "SELECT NEXTVAL('photos')")
 			if got := value(t, c, "SELECT COUNT(*) FROM t WHERE id = "+n); got != "0" {
-				t.Fatalf("INCREMENT BY %d: number %s is in a row, and was given again", increment, n)
+				t.Fatalf("INCREMENT BY %d: number %s is in a row, and was given twice", increment, n)
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 		t.Errorf("change of user: got %x", got)
 	}
 	if got := w.rows("SELECT NEXTVAL('photos')")[0]; got == "" {
-		t.Error("no number after a change of user")
+		t.Error("after a change of user: got no number, want one")
 	}
 	e.Servers[0].Exec(t, "DO 1") // the sequences' own connections are the only ones
 	out := e.CLI(t, e.Addr(), "", "SELECT NEXTVAL('photos') AS n;\nSHOW SEQUENCES;\nSELECT * FROM t;\nSELECT LAST_INSERT_ID() > 2 AS x;\n")

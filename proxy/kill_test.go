@@ -421,14 +421,14 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 		}
 		t.Logf("%s printed: %s", []string{"direct, the client", "through the proxy, the client"}[i], out.String())
 		if !strings.Contains(out.String(), "it goes on") {
-			t.Errorf("the client did not go on; it printed: %s", out.String())
+			t.Errorf("got the client's output %s, want that of the whole script", out.String())
 		}
 	}
 }
 
 func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
 	if !mysqltest.Shared(t).IsMariaDB() {
-		t.Skip("this server's login tells the proxy the password")
+		t.Skip("by this server's plugin the proxy gets the password")
 	}
 	const statement = "SELECT GET_LOCK('held', 3)"
 	t.Run("the shard has no account", func(t *testing.T) {

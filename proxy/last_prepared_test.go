@@ -126,7 +126,7 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownError }})
 	if !e.Servers[0].IsMariaDB() {
-		t.Skip("MySQL knows no last statement")
+		t.Skip("MySQL has no id for the last statement")
 	}
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 100}); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func TestANodeThatStaysIsToldOfOnce(t *testing.T) {
 	pinned.query("DO 0")
 	e.awaitNodes(t, "s0 "+a+" primary", "s0 "+b)
 	if got := e.Shards.Stats()[0].Open; got != 1 {
-		t.Errorf("with another beside it: got %d connections, want that of the session that stayed", got)
+		t.Errorf("with a second node: got %d connections, want that of the session that stayed", got)
 	}
 	nodes(b)
 	e.awaitNodes(t, "s0 "+b+" primary", "s0 "+a+" leaving, 1 open")
@@ -119,7 +119,7 @@ func TestASessionForgetsTheShardsThatAreGone(t *testing.T) {
 		w.sendText("SELECT 1")
 		w.answerOK("a statement")
 		if n := e.Proxy.CountedShards(w.hello.Greeting.ConnectionID); n > 2 {
-			t.Fatalf("after %d reloads a session counts for %d shards, want 2 at most", i+1, n)
+			t.Fatalf("after %d reloads a session has counts of %d shards, want 2 at most", i+1, n)
 		}
 	}
 	if !eventually(t, "all statements are counted", func() bool { return relayed()-before == rounds }) {

@@ -29,7 +29,7 @@ func (e *env) loginFrom(t testing.TB, ip string, change func(*mysql.Config)) (ti
 // awaitRefused waits until the log has n refused logins.
 func (e *env) awaitRefused(t testing.TB, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the log tells of %d logins that were refused", n), func() bool {
+	eventually(t, fmt.Sprintf("the log has %d refused logins", n), func() bool {
 		return e.Logs.FilterMessage("login refused").Len() >= n
 	})
 }
@@ -96,13 +96,13 @@ func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 		t.Errorf("right password: got error %v after %s, want none, after 400ms", err, took)
 	}
 	if n := delayed(); n != 1 {
-		t.Errorf("the log tells of an address whose logins are delayed %d times, want once", n)
+		t.Errorf("the log has %d lines about delayed logins, want 1", n)
 	}
 	for range 3 {
 		fail()
 	}
 	if n := delayed(); n != 2 {
-		t.Errorf("after a login that succeeded, and as many failures as at first, the log tells of delays %d times, want twice", n)
+		t.Errorf("after a login that succeeded, and as many failures as at first, the log has %d lines about delayed logins, want 2", n)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestTooManyDelayedLoginsOfAnAddressAreRefused(t *testing.T) {
 		}
 	}
 	if blocked != 8 || denied != 16 {
-		t.Errorf("of 24 logins side by side %d were refused at once and %d judged, want 8 and 16", blocked, denied)
+		t.Errorf("of 24 logins at the same time %d were refused at once and %d checked, want 8 and 16", blocked, denied)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestADelayedLoginIsInNobodysWayAndEndsWithItsClientAndWithTheProxy(t *testi
 	}
 	select {
 	case err := <-done:
-		t.Errorf("a login that waits for a minute has ended before others that do not wait, with %v", err)
+		t.Errorf("the delayed login ended early with %v", err)
 	default:
 	}
 	giveUp()
@@ -214,6 +214,6 @@ func TestADelayedLoginIsInNobodysWayAndEndsWithItsClientAndWithTheProxy(t *testi
 		t.Error(err)
 	}
 	if err := <-done; err == nil {
-		t.Error("a login that was delayed has succeeded with a wrong password")
+		t.Error("a delayed login with a wrong password: got no error, want one")
 	}
 }

@@ -508,7 +508,7 @@ func TestAKnownUserIsKnownInEveryCharacterSet(t *testing.T) {
 		checkError(t, fmt.Sprintf("%q in %s with the server's password", c.name, c.collation), err, 1045)
 	}
 	if taken == 0 {
-		t.Error("the server takes none of the names for another's")
+		t.Error("no name is converted by the server, so this shows nothing")
 	}
 	for _, c := range []struct{ name, collation string }{{"s\xf6hne", "latin1_swedish_ci"}, {"söhne", "utf8mb4_general_ci"}} {
 		err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd, m.Collation = c.name, "the servers", c.collation })
@@ -614,7 +614,7 @@ func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags pr
 			answer = sha2Encrypt(t, p[1:], salt, password)
 		}
 	}
-	t.Fatal("the server goes on asking")
+	t.Fatal("the server asks without an end")
 	return nil
 }
 
@@ -675,7 +675,7 @@ func TestAClientThatNeverAnswersIsNotTheServersFault(t *testing.T) {
 }
 
 func TestFurtherShardsOfARelayedSession(t *testing.T) {
-	t.Run("no password is known", func(t *testing.T) {
+	t.Run("the proxy has no password", func(t *testing.T) {
 		e := newEnv(t, setup{Shards: 2, Proxy: byServer})
 		c := e.Conn(t, e.Schemas[0], nil)
 		exec(t, c, "SELECT 1")

@@ -185,7 +185,7 @@ func TestHAProxyFindsTheProxyUp(t *testing.T) {
 	if !server.IsMariaDB() { // MySQL refuses such a client, also direct
 		state, status = ",DOWN,", ",L7STS,"
 	}
-	eventually(t, "both checks have found what they find direct", func() bool {
+	eventually(t, "both checks report what they report direct", func() bool {
 		lines := stats()
 		for _, line := range lines {
 			if !strings.Contains(line, state) || !strings.Contains(line, status) {

@@ -30,17 +30,17 @@ func TestLoginsAboveTheLimitWaitForTheirTurn(t *testing.T) {
 	go func() { done <- e.tryLogin(t, e.Addr(), "", nil) }()
 	select {
 	case err := <-done:
-		t.Fatalf("a third login ended with %v while two others were going on", err)
+		t.Fatalf("a third login ended with %v during two others, want it to wait", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	a.Close()
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Errorf("login after its turn has come: %v", err)
+			t.Errorf("a login that has waited for its place: %v", err)
 		}
 	case <-time.After(wireTimeout):
-		t.Error("the third login goes on waiting though one of the others has ended")
+		t.Error("the third login still waits after the end of another")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestSilentClientsOfOneAddressDoNotKeepOthersOut(t *testing.T) {
 			}
 		}
 		if n := e.Proxy.Sessions(); n < silentOnes {
-			t.Errorf("%d of %d silent clients are left: the logins had to wait for them", n, silentOnes)
+			t.Errorf("%d of %d silent clients remain, want all: the logins waited for them", n, silentOnes)
 		}
 	})
 	t.Run("behind a balancer", func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSilentClientsOfOneAddressDoNotKeepOthersOut(t *testing.T) {
 			}
 		}
 		if n := e.Proxy.Sessions(); n < silentOnes {
-			t.Errorf("%d of %d silent clients are left: the logins had to wait for them", n, silentOnes)
+			t.Errorf("%d of %d silent clients remain, want all: the logins waited for them", n, silentOnes)
 		}
 	})
 }

@@ -316,7 +316,7 @@ func (w *wire) changeTo(user, password, schema, plugin string, collation uint16)
 		b, _ := protocol.AppendPacket(nil, answer, p[3]+1)
 		w.send(b)
 	}
-	w.t.Fatal("the server goes on asking")
+	w.t.Fatal("the server asks without an end")
 	return nil
 }
 
@@ -415,7 +415,7 @@ func TestALongNameIsNotLoggedWhole(t *testing.T) {
 			eventually(t, "the log", func() bool { return e.Logs.FilterMessage("login refused").Len() == 1 })
 			for _, entry := range e.Logs.All() {
 				if size := len(entry.Message) + len(fmt.Sprint(entry.ContextMap())); size > 2000 {
-					t.Errorf("%.10q, relayed %t: a line of %d bytes is logged", name, relayed, size)
+					t.Errorf("%.10q, relayed %t: got a log line of %d bytes, want a short one", name, relayed, size)
 				}
 			}
 		}
@@ -449,7 +449,7 @@ func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 			return fields != nil
 		})
 		if fields["user"] != what || fields["code"] != refused.Code || fields["sqlstate"] != refused.State {
-			t.Errorf("%s was told %d %s: logged is %v", what, refused.Code, refused.State, fields)
+			t.Errorf("%s got %d %s, but the log has %v", what, refused.Code, refused.State, fields)
 		}
 	}
 
@@ -457,6 +457,6 @@ func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 	e.raw(t, packet([]byte("\x01\x02")))
 	eventually(t, "the log", func() bool { return e.Logs.FilterMessage("login malformed").Len() == 1 })
 	if fields := e.Logs.FilterMessage("login malformed").All()[0].ContextMap(); fields["code"] != uint16(1043) || fields["sqlstate"] != "08S01" {
-		t.Errorf("no login at all: logged is %v", fields)
+		t.Errorf("bytes that are no login: the log has %v", fields)
 	}
 }

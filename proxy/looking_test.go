@@ -107,7 +107,7 @@ func TestProgramsFindSequencesWhereMariaDBShowsThem(t *testing.T) {
 				continue
 			}
 			if wantColumns, want := ask(direct, q.query, q.args, there); want != q.want || columns != wantColumns {
-				t.Errorf("%s: %s: directly MariaDB says %s: %s, want %s: %s", how, q.query, wantColumns, want, columns, q.want)
+				t.Errorf("%s: %s: direct: got %s: %s, want %s: %s", how, q.query, wantColumns, want, columns, q.want)
 			}
 		}
 		for _, q := range lookedSince115 {
@@ -238,7 +238,7 @@ func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 	}
 	checkNext("there is none left", "9")
 	if _, rows := table(t, c, "SHOW SESSION STATUS LIKE 'Com_stmt_close'"); rows[0][1] == "0" {
-		t.Error("no statement that was prepared before is closed on the server")
+		t.Error("the server closed no statement that was prepared before, want one")
 	}
 }
 

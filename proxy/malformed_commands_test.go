@@ -125,7 +125,7 @@ func (m *malformedSession) survive(t testing.TB, payload []byte) {
 		t.Fatal(err)
 	}
 	if _, err := m.w.Write(all); err != nil {
-		t.Fatalf("command %x: %v", payload[:min(len(payload), 100)], err)
+		t.Fatalf("after command %x: %v", payload[:min(len(payload), 100)], err)
 	}
 	var got []byte
 	for {

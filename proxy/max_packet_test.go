@@ -58,7 +58,7 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 				}
 			}
 			if len(answers[1]) == 0 {
-				t.Skip("the server's words were lost each time")
+				t.Skip("the server's error was lost each time")
 			}
 			if !bytes.Contains(answers[1], []byte("max_allowed_packet")) {
 				t.Fatalf("the server says %q", answers[1])
@@ -85,10 +85,10 @@ func TestAPacketLongerThanTheServerTakesGetsTheServersError(t *testing.T) {
 	t.Run("at the limit", func(t *testing.T) {
 		w := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
 		if !takes(w, longest) {
-			t.Errorf("a statement of %d bytes is not taken, which the server takes", longest)
+			t.Errorf("a statement of %d bytes: got an error, want the answer, as from the server", longest)
 		}
 		if takes(w, longest+1) {
-			t.Errorf("a statement of %d bytes is taken, which the server does not take", longest+1)
+			t.Errorf("a statement of %d bytes: got an answer, want an error, as from the server", longest+1)
 		}
 	})
 	t.Run("a rewritten statement that grew", func(t *testing.T) {

@@ -32,7 +32,7 @@ func (e *env) awaitWaiting(t testing.TB, n int) {
 		size, used, waiting, _ = e.Proxy.StatementMemory()
 		return waiting == uint64(n) && used <= size
 	}) {
-		t.Fatalf("%d wait, and %d of %d bytes are taken", waiting, used, size)
+		t.Fatalf("got %d that wait, and %d of %d bytes in use", waiting, used, size)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
 			}
 			e.awaitWaiting(t, clients-budget/(2*size))
 			if grown := heap() - before; int64(grown) > budget {
-				t.Errorf("%d MB are held while the statements wait, want at most %d", grown>>20, budget>>20)
+				t.Errorf("memory grew by %d MB while the statements wait, want at most %d", grown>>20, budget>>20)
 			}
 			close(last)
 			for range wires {
@@ -172,7 +172,7 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	})
 	e.noMemoryTaken(t)
 	if grown := int64(heap()) - int64(before); grown > 2*size {
-		t.Errorf("%d MB are held for statements that were sent", grown>>20)
+		t.Errorf("memory grew by %d MB for statements that were sent on, want less", grown>>20)
 	}
 	holder.send(text)
 	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] != 0 {

@@ -40,7 +40,7 @@ func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 				for _, key := range keys {
 					counter := keyOf(t, k, key)
 					if before != 0 && counter != before+step {
-						t.Errorf("%s: the key %s has the counter %d behind %d", what, key, counter, before)
+						t.Errorf("%s: the key %s has the counter %d after %d", what, key, counter, before)
 					}
 					before = counter
 				}

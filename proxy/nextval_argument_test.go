@@ -237,7 +237,7 @@ func TestTheDriverPreparesNamesAndCounts(t *testing.T) {
 		t.Errorf("rows: got %s, want %s", got, want)
 	}
 	if err := c.QueryRowContext(t.Context(), "SELECT NEXTVAL(?)", sql.NullString{}).Scan(new(uint64)); err == nil {
-		t.Error("NULL for a name was no error")
+		t.Error("NULL for a name: got no error, want one")
 	}
 }
 

@@ -47,18 +47,18 @@ func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 	want := split(p.Direct.query(fmt.Sprintf(previous, fmt.Sprintf("LAST_INSERT_ID(%d)", n))))
 	for i := range want[:6] { // the rows differ, because a server gives the new number
 		if string(got[i]) != string(want[i]) {
-			t.Errorf("beside a number: packet %d of the columns is\n%x, want\n%x", i, got[i], want[i])
+			t.Errorf("in a text with a number: packet %d of the columns: got\n%x, want\n%x", i, got[i], want[i])
 		}
 	}
 	if _, rows := p.Proxy.result(strings.Replace(previous, "%s", "NEXTVAL('photos')", 1)); fmt.Sprint(rows) != fmt.Sprintf("[[%d %d %d %d %d]]", n+1, n, n, n, n+1) {
-		t.Errorf("beside a number: got %v, want the number before, %d", rows, n)
+		t.Errorf("in a text with a number: got %v, want the number before, %d", rows, n)
 	}
 	got = split(p.Proxy.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "NEXTVAL('photos')")))
 	// The number is a parameter there.
 	want = split(p.Direct.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "LAST_INSERT_ID(?)")))[1:]
 	for i := 2; i < 6; i++ {
 		if string(got[i]) != string(want[i]) {
-			t.Errorf("prepared beside a number: packet %d is\n%x, want\n%x", i, got[i], want[i])
+			t.Errorf("prepared with a number: packet %d: got\n%x, want\n%x", i, got[i], want[i])
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (tw *twice) check(text string, rows [][]string) {
 			}
 			in[v] = true
 			if by, again := tw.seen[v]; again {
-				tw.t.Errorf("%s: %s is in a second row; the first was made by %s", text, v, by)
+				tw.t.Errorf("%s: number %s is in rows twice; the first text was %s", text, v, by)
 			}
 			tw.seen[v] = text
 		}

@@ -51,7 +51,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 	eventually(t, "the owner is known", func() bool { return warnings()["photos"] != "NULL" })
 	warned := warnings()
 	if warned["unbound"] != "NULL" || strings.Contains(warned["albums"], "one_shard") {
-		t.Errorf("what needs no warning has one: %q", warned)
+		t.Errorf("got the warnings %q, want none", warned)
 	}
 	numbered, err := e.Proxy.Numbered(t.Context())
 	if err != nil || len(numbered) != 4 {
@@ -65,7 +65,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 		}
 		text := warned[strings.ToLower(n.Binding.Sequence)]
 		if !strings.Contains(text, n.Name()+" has AUTO_INCREMENT") || !strings.Contains(text, "on shard "+n.Shard+": "+n.Remedy) || !strings.Contains(n.Remedy, "ALTER TABLE `"+e.Schemas[shard]+"`.") {
-			t.Errorf("%+v: SHOW SEQUENCES says %q", n, text)
+			t.Errorf("%+v: got the warning %q, want one with the statement", n, text)
 		}
 		server := e.DirectConn(t, shard, e.Schemas[shard], nil)
 		show := "SHOW CREATE TABLE " + n.Binding.Table
@@ -87,7 +87,7 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 	}
 	for name, warning := range warnings() {
 		if warning != "NULL" {
-			t.Errorf("%s: %q after that", name, warning)
+			t.Errorf("%s: got the warning %q afterwards, want none", name, warning)
 		}
 	}
 	exec(t, c, "INSERT INTO albums (a) VALUES (4)")

@@ -174,7 +174,7 @@ func TestAPauseDuringAReload(t *testing.T) {
 		t.Errorf("a pause of all while one comes: got %d paused, %d resumed, %d busy, want 2, 0, 0", len(p.Shards), len(p.Resumed), p.Busy)
 	}
 	if !paused("s1") {
-		t.Error("the shard that came is not paused")
+		t.Error("the new shard is not paused")
 	}
 	e.resume(t, "")
 

@@ -87,7 +87,7 @@ func TestStatementsForAPausedShardWait(t *testing.T) {
 		keys.sendText("SELECT NEXTVAL('photos')")
 		keys.answerOK("a number while the shard is paused")
 		if !eventually(t, "the end of the statements before", func() bool { return e.active(t, 0) == "0" }) {
-			t.Errorf("%s is at the server", name)
+			t.Errorf("%s still runs on the server", name)
 		}
 		e.resume(t, "s0")
 		w.answerOK(name)
@@ -318,14 +318,14 @@ func TestNothingRunsOnceAPauseIsThere(t *testing.T) {
 			t.Errorf("round %d: statements run in the pause", round)
 		}
 		if after := count(); after != n {
-			t.Errorf("round %d: there were %d rows, and %d later in the pause", round, n, after)
+			t.Errorf("round %d: got %d rows, and %d later in the pause", round, n, after)
 		}
 		e.resume(t, "s0")
 		for end := time.Now().Add(30 * time.Second); count() == n && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		if n < before {
-			t.Errorf("round %d: %d rows after %d", round, n, before)
+			t.Errorf("round %d: got %d rows after %d, want more", round, n, before)
 		}
 		before = n
 	}

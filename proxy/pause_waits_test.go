@@ -69,7 +69,7 @@ func TestLoginsWaitInAPause(t *testing.T) {
 	done := login(giving)
 	cancel()
 	if err := <-done; err == nil {
-		t.Error("the login has succeeded in the pause")
+		t.Error("the login succeeded in the pause, want it to wait")
 	}
 	e.awaitPausedSessions(t, 0)
 
@@ -85,14 +85,14 @@ func TestLoginsWaitInAPause(t *testing.T) {
 		t.Errorf("a change of the user: got %q, want OK", got)
 	}
 	if !<-resumed {
-		t.Error("the change of the user did not wait")
+		t.Error("the change of the user ended in the pause, want it to wait")
 	}
 
 	e.pause(t, "s0")
 	done = login(context.Background())
 	stopped := e.drain(wireTimeout)
 	if err := <-done; err == nil {
-		t.Error("a login has succeeded though the proxy stops")
+		t.Error("a login succeeded while the proxy stops, want an error")
 	} else {
 		checkError(t, "a login at a stop", err, 1053)
 	}
@@ -125,7 +125,7 @@ func TestFilesAndPauses(t *testing.T) {
 	w.send(file("3\n"))
 	w.answerOK("the file")
 	if busy := <-done; busy > 0 {
-		t.Errorf("%d sessions are busy behind the file", busy)
+		t.Errorf("%d sessions are busy after the file, want none", busy)
 	}
 	e.resume(t, "s0")
 	if got := w.rows("SELECT GROUP_CONCAT(a ORDER BY a) FROM t")[0]; got != "1,2,3" {

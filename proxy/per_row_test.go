@@ -363,6 +363,6 @@ func TestAClientThatVanishesAmongNumberedRowsLeavesNothing(t *testing.T) {
 	o.awaitSessions(t, 0)
 	o.awaitNoStatement(t, o.Servers[0], "REPEAT")
 	if got := o.nextNumber(t, "photos"); got > 1001+200_000 {
-		t.Errorf("the next number is %d: many were taken for rows that nobody got", got)
+		t.Errorf("the next number is %d: too many were taken for rows that no client got", got)
 	}
 }

@@ -84,7 +84,7 @@ func (p *process) Stop() {
 			p.t.Errorf("the proxy ended with %v", err)
 		}
 	case <-time.After(15 * time.Second):
-		p.t.Error("the proxy does not end")
+		p.t.Error("the proxy does not exit")
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}

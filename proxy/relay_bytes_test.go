@@ -205,7 +205,7 @@ func TestTheScriptShowsTheSameInTheCommandLineClient(t *testing.T) {
 	want, got := run(server.Addr()), run(e.Addr())
 	compareTexts(t, got, want)
 	if n := strings.Count(want, "ERROR "); n < 10 || !strings.Contains(want, "rows in set") {
-		t.Errorf("the script shows %d errors:\n%.300s", n, want)
+		t.Errorf("the direct script has %d errors, want more:\n%.300s", n, want)
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *env) checkGone(server *mysqltest.Server) {
 		}
 		return !sessions.Valid
 	}) {
-		e.t.Errorf("left: %s", sessions.String)
+		e.t.Errorf("sessions remain: %s", sessions.String)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestASessionStaysOnItsNodeWhileSomethingKeepsItThere(t *testing.T) {
 			t.Errorf("a prepared statement: got port %s, %v, want the old one, %s", got, err, e.port(0))
 		}
 		if got := value(t, prepared, "SELECT @@port"); got != e.port(0) {
-			t.Errorf("a text beside it: got port %s, want the old one, too, %s", got, e.port(0))
+			t.Errorf("another statement: got port %s, want the old one, too, %s", got, e.port(0))
 		}
 	}
 	var kept []string

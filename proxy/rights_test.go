@@ -53,10 +53,10 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 		checkError(t, text, err, 1227, "Access denied")
 	}
 	if got := value(t, c, "SELECT NEXTVAL('photos') < 99"); got != "1" {
-		t.Error("a SETVAL that was refused has set something")
+		t.Error("a refused SETVAL has changed the sequence")
 	}
 	if _, rows := table(t, e.DirectConn(t, 0, e.SequenceSchema, nil), "SELECT id FROM sequence WHERE name = 'albums'"); rows[0][0] != "0" {
-		t.Errorf("the counter that nobody may use stands at %s, want 0", rows[0][0])
+		t.Errorf("the counter of a sequence without users: got %s, want 0", rows[0][0])
 	}
 	if _, rows := table(t, c, "SHOW CREATE SEQUENCE PHOTOS"); len(rows) != 1 || rows[0][0] != "photos" {
 		t.Errorf("SHOW CREATE SEQUENCE of the user's own: got %q", rows)

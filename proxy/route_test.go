@@ -200,7 +200,7 @@ func TestExplainRouteOfAKill(t *testing.T) {
 		t.Errorf("got %+v, want it sent with the server's id", got)
 	}
 	if err := other.PingContext(t.Context()); err != nil {
-		t.Errorf("a KILL that was explained was carried out: %v", err)
+		t.Errorf("EXPLAIN of a KILL carried it out: %v", err)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 	}
 	defer direct.Close()
 	var full []func()
-	eventually(t, "the proxy has no connection there, and gets none", func() bool {
+	eventually(t, "the proxy has no connection to it, and gets none", func() bool {
 		full = append(full, exhaust(t, numbers.Addr()))
 		ids := value(t, direct, "SELECT IFNULL(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()")
 		for id := range strings.SplitSeq(ids, ",") {

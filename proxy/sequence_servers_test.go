@@ -146,6 +146,6 @@ func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
 	}
 	_, rows := table(t, c, "SHOW SEQPROXY SEQUENCE SERVERS")
 	if len(rows) != 1 {
-		t.Errorf("there are %v", rows)
+		t.Errorf("got the servers %v", rows)
 	}
 }

@@ -100,7 +100,7 @@ func TestSequencesAreListedWhileTheSequenceServerIsAway(t *testing.T) {
 			}
 			for _, row := range rows {
 				if next, cached, seconds := row[1], row[2], row[3]; next != "2" || cached != "999" || seconds == "NULL" || seconds == "0.0" {
-					t.Errorf("%s: got %q, want 2, 999 and the seconds that are left", where, row)
+					t.Errorf("%s: got %q, want 2, 999 and seconds", where, row)
 				}
 			}
 			return
@@ -178,10 +178,10 @@ func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	_, err = conn.ExecContext(t.Context(), "INSERT INTO t VALUES (NEXTVAL('photos'))")
 	found := regexp.MustCompile(`\(waited (\S+)\)`).FindStringSubmatch(fmt.Sprint(err))
 	if found == nil {
-		t.Fatalf("got %v, want an error that tells how long was waited", err)
+		t.Fatalf("got %v, want an error with the length of the wait", err)
 	}
 	if waited, err := time.ParseDuration(found[1]); err != nil || waited < limit+limit/10 {
-		t.Errorf("told of %q, %v, want that of the second wait, too, beside the %v of the first", found[1], err, limit)
+		t.Errorf("got a wait of %q, %v, want that of the second wait added to the %v of the first", found[1], err, limit)
 	}
 	wantError(t, conn, 1105, "SELECT NEXTVAL('photos')", "photos", "its sequence server is unavailable")
 }

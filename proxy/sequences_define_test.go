@@ -27,7 +27,7 @@ func TestSHOWCREATESEQUENCEAnswersAsMariaDB(t *testing.T) {
 	through, direct := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]}), e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
 	for i, options := range definitions {
 		if !strings.Contains(options, "cache") {
-			t.Fatalf("%s: an adaptive cache is nothing that MariaDB has", options)
+			t.Fatalf("%s: MariaDB has no adaptive cache", options)
 		}
 		create, show := "CREATE OR REPLACE SEQUENCE `my seq` "+options, "SHOW CREATE SEQUENCE `my seq`"
 		for _, w := range []*wire{through, direct} {

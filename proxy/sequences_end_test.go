@@ -36,7 +36,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 					w.send(packet(command(protocol.ComQuery, "SHOW WARNINGS")))
 					rows := w.decode(w.receive(protocol.ShapeResult, nil))
 					if len(rows) != 1 || rows[0][0] != "Warning" || !strings.HasPrefix(rows[0][2], want[i]+" of the numbers of sequence 's' are used; the last is 100") {
-						t.Errorf("number %d: SHOW WARNINGS tells %q, want %s", i, rows, want[i])
+						t.Errorf("number %d: SHOW WARNINGS: got %q, want %s", i, rows, want[i])
 					}
 				}
 			}
@@ -107,7 +107,7 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 		for range 2 {
 			_, rows := ask(protocol.ComQuery, " show  WARNINGS ; ")
 			if len(rows) != len(servers)+1 || !strings.Contains(rows[len(rows)-1][2], "of the numbers of sequence") {
-				t.Errorf("%s: SHOW WARNINGS tells %q, want %q and one of ours", what, rows, servers)
+				t.Errorf("%s: SHOW WARNINGS: got %q, want %q and one of the proxy", what, rows, servers)
 				continue
 			}
 			for i, code := range servers {
@@ -127,7 +127,7 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 		t.Errorf("the next INSERT: got %d warnings, want none", got)
 	}
 	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 0 {
-		t.Errorf("after the next INSERT SHOW WARNINGS tells %q, want nothing", rows)
+		t.Errorf("SHOW WARNINGS after the next INSERT: got %q, want nothing", rows)
 	}
 	ask(protocol.ComQuery, "ALTER SEQUENCE photos RESTART WITH 90")
 	// 1264: out of range
@@ -144,7 +144,7 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	// The count is the server's.
 	ask(protocol.ComQuery, "SELECT NEXTVAL('each'), id FROM photos LIMIT 1")
 	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "of sequence 'each'") {
-		t.Errorf("a SELECT with a number per row: SHOW WARNINGS tells %q, want one of ours", rows)
+		t.Errorf("a SELECT with a number per row: SHOW WARNINGS: got %q, want one of the proxy", rows)
 	}
 
 	id := binary.LittleEndian.Uint32(w.do(protocol.ComStmtPrepare, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1)")[5:])

@@ -134,7 +134,7 @@ func TestKeysOfEachKindAreInsertIDs(t *testing.T) {
 			wantError(t, c, 1235, "CREATE SEQUENCE "+name, "another kind")
 			exec(t, c, "CREATE SEQUENCE "+name+" "+clause)
 			if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n <= last {
-				t.Errorf("after DROP and CREATE the counter %d is given again", n)
+				t.Errorf("after DROP and CREATE: got the counter %d again", n)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestCHECKAndREPAIRCompareCounters(t *testing.T) {
 		}
 		exec(t, c, "ALTER SEQUENCE "+name+" OWNED BY "+name+".id")
 		if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n != 901 {
-			t.Errorf("%s: with OWNED BY it goes on at %d, want 901", clause, n)
+			t.Errorf("%s with OWNED BY: got the next counter %d, want 901", clause, n)
 		}
 		e.Servers[0].Exec(t, "USE "+e.Schemas[0], fmt.Sprintf("INSERT INTO %s VALUES (%d)", name, k.Key(5000, 0)))
 		if _, rows := table(t, c, "CHECK SEQUENCE "+name); !strings.Contains(said(t, rows, "check"), "counters go up to 5000, above the counter") {
@@ -168,7 +168,7 @@ func TestCHECKAndREPAIRCompareCounters(t *testing.T) {
 			t.Errorf("%s: REPAIR says %v", clause, rows)
 		}
 		if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n != 5001 {
-			t.Errorf("%s: after REPAIR it goes on at %d, want 5001", clause, n)
+			t.Errorf("%s after REPAIR: got the next counter %d, want 5001", clause, n)
 		}
 	}
 }
@@ -373,7 +373,7 @@ func TestATicketIsNoKeyOfAKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, _ := r.RowsAffected(); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want 0", n)
 	}
 	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "4611686018427387904" {
 		t.Errorf("the first key is %s", got)
@@ -596,7 +596,7 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 	shown := value(t, c, "SELECT COUNT(*) FROM photos")
 	exec(t, c, "CREATE SEQUENCE IF NOT EXISTS photos BIT_REVERSED OWNED BY photos.id")
 	if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(fmt.Sprint(rows), "already exists") {
-		t.Errorf("said again: %v", rows)
+		t.Errorf("the statement again: got %v", rows)
 	}
 	if _, rows := table(t, c, "CHECK SEQUENCE photos"); !strings.Contains(said(t, rows, "check"), "counters go up to 2") {
 		t.Errorf("CHECK says %v", rows)
@@ -634,7 +634,7 @@ func TestSnowflakesAreInsertIDs(t *testing.T) {
 		key, err := strconv.ParseUint(text, 10, 64)
 		tick, _, _ := k.Decompose(key)
 		if err != nil || key <= last || time.Since(k.TimeOf(tick)).Abs() > time.Hour {
-			t.Errorf("%s: the key %s of %v comes behind %d (%v)", what, text, k.TimeOf(tick), last, err)
+			t.Errorf("%s: got %s after %d, and its time is %v (%v)", what, text, last, k.TimeOf(tick), err)
 		}
 		last = key
 	}

@@ -65,13 +65,13 @@ func TestSetvalNeedsAnAdmin(t *testing.T) {
 		refused++
 	}
 	if got := value(t, c, "SELECT NEXTVAL(photos)"); got != "1" {
-		t.Errorf("the sequence goes on at %s, want 1", got)
+		t.Errorf("the next number: got %s, want 1", got)
 	}
 	if lines := audited(e, "failed"); len(lines) != refused || !strings.HasPrefix(lines[0], "SETVAL(`photos`, 9223372036854775806) "+e.User) {
 		t.Errorf("%d audit lines of %d refusals: %q", len(lines), refused, lines)
 	}
 	if lines := audited(e, "done"); len(lines) > 0 {
-		t.Errorf("audited as done: %q", lines)
+		t.Errorf("audited as done: got %q, want none", lines)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestSetvalIsRefusedAmongPipelinedCommands(t *testing.T) {
 		}
 	}
 	if got := value(t, e.Conn(t, "", nil), "SELECT NEXTVAL('photos')"); got != "2" {
-		t.Errorf("the sequence goes on at %s, want 2", got)
+		t.Errorf("the next number: got %s, want 2", got)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestSetvalOfTheServersOwnSequenceIsTheServersAffair(t *testing.T) {
 	}
 	if e.Servers[0].IsMariaDB() {
 		if got := value(t, d, "SELECT NEXTVAL(theirs)"); got != "601" {
-			t.Errorf("the server's sequence goes on at %s, want 601", got)
+			t.Errorf("the server's next number: got %s, want 601", got)
 		}
 	}
 	for _, how := range []string{"text", "prepared"} {

@@ -68,7 +68,7 @@ func TestUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 				t.Fatal(serverError(t, got))
 			}
 			if got := w.rows("SELECT DATABASE(), @@port"); got[0] != "mysql" || got[1] != e.port(0) {
-				t.Errorf("a schema that nobody owns: got %v, want mysql, %s", got, e.port(0))
+				t.Errorf("a schema of no shard: got %v, want mysql, %s", got, e.port(0))
 			}
 		})
 	}
@@ -376,12 +376,12 @@ func TestSchemasAreCreatedAndDroppedWhereTheyLive(t *testing.T) {
 		t.Errorf("CREATE DATABASE of shard s1's schema made it on shard s0 (error %v)", err)
 	}
 	if !errors.As(err, &refused) {
-		t.Errorf("CREATE DATABASE of a schema that is there: got %v, want an error", err)
+		t.Errorf("CREATE DATABASE of an existing schema: got %v, want an error", err)
 	}
 	_, err = c.ExecContext(context.Background(), "DROP DATABASE IF EXISTS "+e.Schemas[1])
 	schemas := value(t, e.DirectConn(t, 1, "", nil), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '"+e.Schemas[1]+"'")
 	if (err == nil) != (schemas == "0") {
-		t.Errorf("DROP DATABASE of shard s1's schema: got error %v, and %s left there", err, schemas)
+		t.Errorf("DROP DATABASE of shard s1's schema: got error %v, and %s schemas there", err, schemas)
 	}
 }
 

@@ -240,7 +240,7 @@ func TestAServerThatTakesNoNoticeOfTheClientsCollationReadsTextsInItsOwn(t *test
 			t.Fatal(err)
 		}
 		if got := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]}).rows("SELECT @@character_set_client")[0]; got != charset {
-			t.Fatalf("the server takes notice: got %s, want %s", got, charset)
+			t.Fatalf("the server uses the collation: got %s, want %s", got, charset)
 		}
 		readAsServer(t, e, charset, wireLogin{Schema: e.Schemas[0]})
 	}

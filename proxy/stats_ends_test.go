@@ -151,7 +151,7 @@ func TestTheEndOfEachConnectionIsCountedWithItsReason(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		if err := e.Shutdown(ctx); err == nil {
-			t.Error("a busy session was not cut")
+			t.Error("the busy session was not ended")
 		}
 		w.ended()
 	}, "drain", "drain")

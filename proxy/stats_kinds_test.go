@@ -51,7 +51,7 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 	exec(t, c, "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100))", "CREATE TABLE bound (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100))",
 		"CREATE TABLE sequence (name VARCHAR(50) PRIMARY KEY, id BIGINT UNSIGNED NOT NULL)", "CREATE TABLE titles (title VARCHAR(100))", "INSERT INTO titles VALUES ('x'), ('y')",
 		"CREATE SEQUENCE photos", "CREATE SEQUENCE `keys`")
-	eventually(t, "all that came before is counted", func() bool { return statements(e)["admin "] == 2 && statements(e)["relay s0"] == 5 })
+	eventually(t, "all earlier statements are counted", func() bool { return statements(e)["admin "] == 2 && statements(e)["relay s0"] == 5 })
 	other := e.Conn(t, "", nil)
 	id := value(t, other, "SELECT CONNECTION_ID()")
 	eventually(t, "the id is counted", func() bool { return statements(e)["own "] == 1 })
@@ -128,7 +128,7 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 	hello, _ := e.Shards.Routes().Greeting()
 	bulk := (protocol.BulkOperations | protocol.BulkUnitResults) & hello.Capabilities
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: allFraming | bulk})
-	eventually(t, "all that came before is counted", func() bool { return statements(e)["relay s0"] == 1 })
+	eventually(t, "all earlier statements are counted", func() bool { return statements(e)["relay s0"] == 1 })
 	queries := func(texts ...string) (batch []byte) {
 		for _, sql := range texts {
 			batch = append(batch, packet(command(protocol.ComQuery, sql))...)

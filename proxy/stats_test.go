@@ -60,7 +60,7 @@ func TestSessionsAreListedWithWhatTheyDo(t *testing.T) {
 	}
 
 	young := silent(t, e.Addr())
-	eventually(t, "one that logs in is listed", func() bool {
+	eventually(t, "a session that logs in is listed", func() bool {
 		list := e.Proxy.SessionList()
 		last := list[len(list)-1]
 		return last.State == proxy.SessionLogin && last.User == "" && last.Client == young.LocalAddr().String() && last.Since.Equal(last.Connected)
@@ -141,12 +141,12 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	w.alone("SELECT 1")
-	eventually(t, "it rests", func() bool { return e.session(w).Statements == 1 })
+	eventually(t, "the session is idle", func() bool { return e.session(w).Statements == 1 })
 	before := e.Proxy.Stats()
 	sql := "SELECT REPEAT('x', 1000), seq FROM " + e.Servers[0].Numbers(10_000)
 	w.send(packet(command(protocol.ComQuery, sql)))
 	answer := w.receive(protocol.ShapeResult, nil)
-	eventually(t, "it rests", func() bool { return e.session(w).Statements == 2 })
+	eventually(t, "the session is idle", func() bool { return e.session(w).Statements == 2 })
 	after := e.Proxy.Stats()
 	command, size := uint64(len(sql)+5), uint64(len(answer))
 	for what, n := range map[string][2]uint64{
@@ -167,7 +167,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 	run := func(sql string) {
 		w.alone(sql)
 		statements++
-		eventually(t, "it rests", func() bool { return e.session(w).Statements == statements })
+		eventually(t, "the session is idle", func() bool { return e.session(w).Statements == statements })
 	}
 	n := sampled()
 	for range every {
@@ -197,7 +197,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		e.Proxy.Pause(t.Context(), "", 0)
 		var resumed sync.WaitGroup
 		resumed.Go(func() {
-			eventually(t, "the statement is held back", func() bool { return e.Proxy.PausedSessions() > 0 })
+			eventually(t, "the statement waits for the shard", func() bool { return e.Proxy.PausedSessions() > 0 })
 			time.Sleep(time.Second)
 			e.Proxy.Resume("")
 		})
@@ -250,7 +250,7 @@ func TestNodesAreCountedWithTheirErrors(t *testing.T) {
 	eventually(t, "errors of statements", func() bool { return errors(1146) == 1 && errors(1064) == 3 })
 	e.refusal(t, e.Addr(), wireLogin{Schema: e.Schemas[1] + "_not"}) // goes to the other shard
 	if got := errors(1049); got != 0 {
-		t.Errorf("error 1049: counted %d here, which the other node has answered", got)
+		t.Errorf("error 1049: counted %d on this node, want 0: the other node gave it", got)
 	}
 
 	busy := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
@@ -271,7 +271,7 @@ func TestNodesAreCountedWithTheirErrors(t *testing.T) {
 	}
 	eventually(t, "the node is up again", func() bool { return node().Up })
 	if n := node(); n.LastError == "" {
-		t.Error("what has failed last is forgotten")
+		t.Error("the last failure of the node is gone")
 	}
-	eventually(t, "no connection is left", func() bool { return node().Open == 0 && node().Connecting == 0 })
+	eventually(t, "no connection remains", func() bool { return node().Open == 0 && node().Connecting == 0 })
 }

@@ -36,7 +36,7 @@ func (e *env) suspects(t *testing.T, c *sql.Conn, text string, args ...any) (tex
 		}
 	}
 	if n := e.Proxy.Stats().SuspectIDs - before; n != uint64(len(texts)) {
-		t.Errorf("%s: %d are counted and %d logged", text, n, len(texts))
+		t.Errorf("%s: got %d in the counts and %d in the log, want equal numbers", text, n, len(texts))
 	}
 	return texts
 }

@@ -53,7 +53,7 @@ func (x *importing) killed(table string) {
 			break
 		}
 		if time.Now().After(end) {
-			x.t.Fatalf("the import of %s does not come to make the sequence", table)
+			x.t.Fatalf("the import of %s does not reach the making of the sequence", table)
 		}
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -62,7 +62,7 @@ func (x *importing) killed(table string) {
 	_ = cmd.Wait()
 	exec(x.t, c, "UNLOCK TABLES")
 	if n := value(x.t, c, "SELECT COUNT(*) FROM `sequence` WHERE name = ?", table); n != "0" {
-		x.t.Fatalf("%s is there, of an import that was killed before", table)
+		x.t.Fatalf("%s exists after an import that was killed before it", table)
 	}
 }
 

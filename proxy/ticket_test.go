@@ -454,7 +454,7 @@ func TestWhatStandsBehindATicketIsHandledAsWithoutOne(t *testing.T) {
 	other := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, ticket+"KILL "+value(t, other, "SELECT CONNECTION_ID()"))
 	if err := other.PingContext(t.Context()); err == nil {
-		t.Error("the session lives on that a KILL behind a ticket is of")
+		t.Error("a KILL after a ticket did not end its session")
 	}
 	wantError(t, c, 1235, ticket+"HELP 'x'; INSERT INTO photos (title) VALUES ('sea'); '", "not understood to its end")
 }
@@ -534,9 +534,9 @@ func TestTicketsWithoutAServer(t *testing.T) {
 		err = take(given+1, text)
 	}
 	if given < 20 {
-		t.Errorf("numbers that were given without the server: up to %d", given)
+		t.Errorf("numbers given without the server: got up to %d, want those of the cache", given)
 	}
 	if err == nil || !strings.Contains(err.Error(), "photos") || !strings.Contains(err.Error(), "its sequence server is unavailable") {
-		t.Errorf("when none is left: got %v, want an error that names the sequence, and what is in the way", err)
+		t.Errorf("with an empty cache: got %v, want an error that names the sequence and the reason", err)
 	}
 }

@@ -84,7 +84,7 @@ func TestALongStatementMayWaitForItsServer(t *testing.T) {
 // Checklist 35.
 func TestAClientThatReadsLateMaySendMeanwhile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("CI runs it: megabytes that nobody reads")
+		t.Skip("CI runs it: megabytes that are not read")
 	}
 	eachTLS(t, func(t *testing.T, e *env, w *wire, toProxy, toServer *mysqltest.Link) {
 		const long, size = 12, 4 << 20

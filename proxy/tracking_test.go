@@ -81,7 +81,7 @@ func TestEveryTrackerOfASessionIsPassedOn(t *testing.T) {
 		}
 		for kind, name := range []string{0: "system variables", 1: "schema", 2: "state change", 4: "transaction characteristics", 5: "transaction state"} {
 			if name != "" && !seen[byte(kind)] {
-				t.Errorf("flags %x: the server has told nothing of the %s", uint64(caps), name)
+				t.Errorf("flags %x: got no tracking of the %s from the server", uint64(caps), name)
 			}
 		}
 	}
@@ -109,11 +109,11 @@ func TestAClientThatAskedForNoTrackingGetsNone(t *testing.T) {
 			kinds := trackers(t, answer)
 			tracked = tracked || len(kinds) > 0
 			if !caps.Has(protocol.SessionTrack) && len(kinds) > 0 {
-				t.Errorf("answer %d tells of the session, unasked: %s", i, fmt.Sprintf("%x", answer))
+				t.Errorf("answer %d has tracking that the client did not ask for: %s", i, fmt.Sprintf("%x", answer))
 			}
 		}
 	}
 	if !tracked {
-		t.Error("nor is a client told that has asked: this shows nothing")
+		t.Error("no tracking for a client that asked, so this shows nothing")
 	}
 }

@@ -41,7 +41,7 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 	}
 	first := one("SELECT NEXTVAL('photos', 5)")
 	if next := one("SELECT NEXTVAL('photos')"); next <= first+8 {
-		t.Errorf("five numbers from %d, and then %d: want it behind them", first, next)
+		t.Errorf("got five numbers from %d, and then %d, want it above them", first, next)
 	}
 	exec(t, c, "INSERT INTO photos (title) VALUES ('a'), ('b'), ('c')")
 	id := one("SELECT LAST_INSERT_ID()")
@@ -204,6 +204,6 @@ func TestAStepThatCannotBeSetAgainEndsTheSession(t *testing.T) {
 		w.Close()
 	}
 	if ended != 1 {
-		t.Errorf("%d sessions have ended, want that of which the step could not be set again", ended)
+		t.Errorf("%d sessions have ended, want the one whose step could not be set again", ended)
 	}
 }

@@ -175,7 +175,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		c := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements, c.MaxAllowedPacket = true, 1<<30 })
 		wantError(t, c, 1235, text)
 		if err := c.PingContext(t.Context()); err == nil {
-			t.Errorf("%.40s...: the session goes on", text)
+			t.Errorf("%.40s...: the session did not end", text)
 		}
 	}
 	if got := value(t, one, "SELECT COUNT(*) FROM other"); got != "0" {

@@ -116,7 +116,7 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	}
 	t.Logf("%d clients died in %s", deaths, time.Since(began).Round(time.Millisecond))
 	var after resources
-	if !eventually(t, "what it took is given back", func() bool {
+	if !eventually(t, "goroutines and descriptors are as before", func() bool {
 		after = e.resources(t)
 		return after.goroutines <= before.goroutines && after.descriptors <= before.descriptors
 	}) {
@@ -129,8 +129,8 @@ func (e *env) awaitNothing(t *testing.T, server *mysqltest.Server) {
 	t.Helper()
 	e.awaitSessions(t, 0)
 	connections := ""
-	if !eventually(t, "no connection is left", func() bool { connections = e.connections(server); return connections == "" }) {
-		t.Fatalf("connections left: %.300s", connections)
+	if !eventually(t, "no connection remains", func() bool { connections = e.connections(server); return connections == "" }) {
+		t.Fatalf("connections remain: %.300s", connections)
 	}
 }
 

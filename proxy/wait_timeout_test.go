@@ -190,7 +190,7 @@ func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
 	}
 	other.ping("the end of another session")
 	if e.Logs.FilterMessage("session ended as its client was idle").Len() != 1 {
-		t.Error("the log does not tell of the end")
+		t.Error("the log has no line about the end")
 	}
 }
 

@@ -35,10 +35,10 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 		t.Error("KILL QUERY did not end a wait")
 	}
 	if err := p.Over(p.Err()); !errors.Is(err, ErrInterrupted) {
-		t.Errorf("the client of a killed wait is told %v", err)
+		t.Errorf("a wait ended by KILL: got the error %v", err)
 	}
 	if ended(p.Done()) || p.Err() != nil {
-		t.Error("a wait after a killed one has ended before it began")
+		t.Error("the wait after a KILL ended before it began")
 	}
 	_ = p.Over(nil)
 
@@ -50,10 +50,10 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 	cancel()
 	<-during // the session's end ends a wait that has begun
 	if err := p.Over(p.Err()); errors.Is(err, ErrInterrupted) || err == nil {
-		t.Errorf("the end of the session in a wait is told as %v", err)
+		t.Errorf("a wait at the end of the session: got the error %v", err)
 	}
 	if !ended(p.Done()) {
-		t.Error("a wait of a session that has ended goes on")
+		t.Error("a wait after the end of the session does not end")
 	}
 	_ = p.Over(p.Err())
 }

@@ -282,12 +282,12 @@ func TestWhoNeedsNoKeysInARowGetsMoreOfThem(t *testing.T) {
 	}
 	k := plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "ticks"}, Step: 1, Filled: make([]plan.FilledRow, 3)}
 	if _, err := taker.All(&Numbers{Fill: &plan.Filling{Keys: []plan.FilledKey{k}}}); !errors.Is(err, tickError{}) {
-		t.Errorf("rows whose keys drivers tell from the first: %v", err)
+		t.Errorf("rows whose keys drivers compute from the first: got error %v", err)
 	}
 	taker.From(c, c, true)
 	f := plan.Filling{Keys: []plan.FilledKey{k}}
 	if _, err := taker.All(&Numbers{Fill: &f}); err != nil || f.Keys[0].First != 4 || f.Keys[0].Number(2) != 6 {
-		t.Errorf("rows of which the insert id tells the first alone get %+v, %v", f.Keys[0], err)
+		t.Errorf("rows whose insert id is that of the first only: got %+v, %v", f.Keys[0], err)
 	}
 }
 
@@ -353,6 +353,6 @@ func TestATextIsNoInsertID(t *testing.T) {
 		t.Errorf("got %+v, want %+v", subs, want)
 	}
 	if err := Bind([]plan.Late{{Leader: 0, At: 1}}, subs); err == nil {
-		t.Error("a text is made LAST_INSERT_ID() late")
+		t.Error("a key that is a text became LAST_INSERT_ID()")
 	}
 }

@@ -32,16 +32,16 @@ func TestEachAddressHasAShareOfTheLogins(t *testing.T) {
 			}
 		}
 		if q.taken < c.taken-1 || q.taken > c.taken+1 {
-			t.Errorf("%d addresses: %d of 500 places are taken, want about %d", c.addresses, q.taken, c.taken)
+			t.Errorf("%d addresses: got %d of 500 places, want about %d", c.addresses, q.taken, c.taken)
 		}
 		if p := q.Enter(network(1000), false); !has(p) {
-			t.Errorf("%d addresses: another one has to wait", c.addresses)
+			t.Errorf("%d addresses: a login of another one waits, want a place at once", c.addresses)
 		}
 		for _, p := range places {
 			q.leave(p)
 		}
 		if q.taken != 1 || len(q.sources) != 1 || q.order.Len() != 0 {
-			t.Errorf("%d addresses: %d places and %d addresses are left of 1", c.addresses, q.taken, len(q.sources))
+			t.Errorf("%d addresses: got %d places in use and %d addresses, want 1", c.addresses, q.taken, len(q.sources))
 		}
 	}
 }
@@ -57,20 +57,20 @@ func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
 	gone := many[1]
 	q.leave(gone) // this login gives up before its place comes
 	if !has(first) || !has(second) || has(many[0]) || has(few[0]) {
-		t.Fatal("there are two places, and not for the first two")
+		t.Fatal("the two places are not those of the first two logins")
 	}
 	for i, next := range []*place{many[0], few[0], many[2], few[1], many[3], many[4]} {
 		if has(next) {
-			t.Errorf("place %d is given too early", i)
+			t.Errorf("login %d got its place too early", i)
 		}
 		before := []*place{first, second, many[0], few[0], many[2], few[1]}[i]
 		q.leave(before)
 		if !has(next) {
-			t.Errorf("place %d is not given", i)
+			t.Errorf("login %d got no place", i)
 		}
 	}
 	if has(gone) {
-		t.Error("who has left got a place")
+		t.Error("a login that has left got a place")
 	}
 }
 
@@ -79,10 +79,10 @@ func TestAnExemptAddressMayTakeAllPlaces(t *testing.T) {
 	q := NewQueue(10)
 	for range 10 {
 		if !has(q.Enter(network(0), true)) {
-			t.Fatal("a place that is free is not given")
+			t.Fatal("a free place was not given")
 		}
 	}
 	if has(q.Enter(network(0), true)) || has(q.Enter(network(1), false)) {
-		t.Error("there are more places than there are")
+		t.Error("more places were given than there are")
 	}
 }

@@ -32,6 +32,6 @@ func TestNamesThatComeInPiecesAreKeptInBoundedMemory(t *testing.T) {
 		t.Errorf("got %d bytes", size)
 	}
 	if !bytes.Equal(tooLong, make([]byte, maxArgument)) {
-		t.Error("what stands for all that is too long was changed")
+		t.Error("the shared value of too long arguments has changed")
 	}
 }

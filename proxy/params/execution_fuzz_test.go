@@ -79,7 +79,7 @@ func FuzzExecution(f *testing.F) {
 				continue
 			}
 			if got.Params.IsNull(int(at)) != e.Params.IsNull(i) || server.Types[at].Type != p.Types[i].Type || !bytes.Equal(server.Types[at].Name, p.Types[i].Name) {
-				t.Errorf("parameter %d, the server's %d, is another there", i, at)
+				t.Errorf("parameter %d differs from the server's %d", i, at)
 			}
 		}
 		for i, h := range p.Hidden {

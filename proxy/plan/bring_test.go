@@ -84,7 +84,7 @@ func TestADecisionTakesNoMemory(t *testing.T) {
 	tr, st := traits("SELECT LAST_INSERT_ID()"), state.State{LastID: state.LastInsertID{Pending: true, Value: 7}}
 	if n := testing.AllocsPerRun(100, func() {
 		if b, _ := Bring(&tr, &st, Server{Conn: 1}); !b.ID {
-			t.Error("the id is not brought")
+			t.Error("the plan does not bring the id")
 		}
 	}); n != 0 {
 		t.Errorf("got %v allocations, want none", n)

@@ -34,6 +34,6 @@ func TestFactsAreData(t *testing.T) {
 		look(reflect.TypeOf(v), reflect.TypeOf(v).Name())
 	}
 	if !seen[reflect.TypeOf(Binding{})] || seen[reflect.TypeOf(state.State{})] {
-		t.Error("the types were not looked at")
+		t.Error("the test has seen no type")
 	}
 }

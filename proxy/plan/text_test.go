@@ -254,7 +254,7 @@ func TestAPlanTakesNoMemory(t *testing.T) {
 	p, s, sql := Planner{Facts: all(Facts{})}, state.State{}, []byte(text)
 	if n := testing.AllocsPerRun(100, func() {
 		if v := p.Text(&st, sql, &s); v.Kind != Go || len(p.Action.Substitutions(&st, &s, 1, 0)) != 2 {
-			t.Error("it is not planned")
+			t.Error("the text is not planned")
 		}
 	}); n != 0 {
 		t.Errorf("got %v allocations, want none", n)
@@ -270,6 +270,6 @@ func TestWhatALargeTextHasLeftIsGivenUp(t *testing.T) {
 	}
 	w.decide(&p, "SELECT NEXTVAL('a')"+strings.Repeat(", NEXTVAL('a')", 100), &state.State{})
 	if p.Trim() {
-		t.Error("a large text's memory is little")
+		t.Error("Trim after a large text: got true, want false")
 	}
 }

@@ -166,12 +166,12 @@ func TestAConnectionLacksWhatWasSetSince(t *testing.T) {
 	}
 	st.LastConn, st.LastID.Holder = 1, 2
 	if !st.Needs(1) || !st.Needs(2) || st.Needs(3) {
-		t.Error("what is left on connections 1 and 2 is needed")
+		t.Errorf("needs of connections 1, 2 and 3: got %v, %v, %v, want true, true, false", st.Needs(1), st.Needs(2), st.Needs(3))
 	}
 	st.Forget(1)
 	st.Forget(2)
 	if st.Needs(1) || st.Needs(2) || st.SyncedTo(1) != 0 || st.LastConn != 0 || st.LastID.Holder != 0 {
-		t.Error("a connection that is closed is still known")
+		t.Error("a closed connection is still the holder")
 	}
 }
 

@@ -39,12 +39,12 @@ func TestSettlingChangesNoSum(t *testing.T) {
 	before := sum()
 	s.Settle(&server, &totals)
 	if report.kinds[KindNextval] == 0 {
-		t.Error("settled though it is not much yet")
+		t.Error("settled with too few statements")
 	}
 	report.unsettled++
 	s.Settle(&server, &totals)
 	if report.kinds[KindNextval] != 0 || report.durations[3] != 0 || report.unsettled != 0 || report.shards[0].relay != 0 || report.Statements != settleEvery {
-		t.Errorf("settled: left %+v", *report)
+		t.Errorf("settled: got %+v, want nothing to remain", *report)
 	}
 	if after := sum(); !reflect.DeepEqual(before, after) {
 		t.Errorf("got\n%+v, want\n%+v", after, before)

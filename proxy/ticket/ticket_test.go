@@ -53,7 +53,7 @@ func TestTicketsAreThoseOfListedTables(t *testing.T) {
 		}
 	}
 	if NewTables(nil) != nil {
-		t.Error("there are tables where none is listed")
+		t.Error("got ticket tables without a list, want none")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestAnAnswerIsThatOfTheStatement(t *testing.T) {
 	update := in(tables, "UPDATE sequence SET id = LAST_INSERT_ID(id + 5) WHERE name = 'p'", &s)
 	upsert := in(tables, "INSERT INTO sequence (name, id) VALUES ('p', LAST_INSERT_ID(1)) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", &s)
 	if update == nil || upsert == nil {
-		t.Fatal("they are no tickets")
+		t.Fatal("the texts are no tickets")
 	}
 	for _, c := range []struct {
 		name string
@@ -147,7 +147,7 @@ func TestParametersOfATicketAreRead(t *testing.T) {
 	s := state.State{}
 	ticket := in(NewTables([]Table{{Table: "sequence"}}), "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = ?", &s)
 	if ticket == nil {
-		t.Fatal("it is no ticket")
+		t.Fatal("the text is no ticket")
 	}
 	types := []protocol.Parameter{{Type: uint16(mysql.MYSQL_TYPE_LONGLONG)}, {Type: uint16(mysql.MYSQL_TYPE_VAR_STRING)}}
 	for step, want := range map[int64]bool{5: true, 0: false, -1: false} {
@@ -158,6 +158,6 @@ func TestParametersOfATicketAreRead(t *testing.T) {
 		}
 	}
 	if _, ok := ticket.Bound(types, &protocol.Parameters{Nulls: []byte{2}}, make([]byte, 8)); ok {
-		t.Error("NULL is a name")
+		t.Error("NULL became a name")
 	}
 }
