@@ -17,6 +17,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/hangup"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/session"
@@ -92,7 +93,7 @@ type Server struct {
 	announced atomic.Bool           // it is about to stop
 	closed    atomic.Bool           // no client is accepted any more; changed under shared.Mu
 	waiting   chan *session.Session // to goroutines that wait for a client
-	watch     *kill.Watch
+	watch     *hangup.Watch
 
 	// shared.Mu guards what follows.
 	sessions map[uint32]*session.Session
@@ -115,7 +116,7 @@ func New(opts Options) *Server {
 		sessions: make(map[uint32]*session.Session), instance: kill.NewInstance(),
 		ended: make(chan struct{}), waiting: make(chan *session.Session),
 	}
-	s.watch = kill.NewWatch(s, opts.Logger, s.shared.Stopping)
+	s.watch = hangup.NewWatch(s, opts.Logger, s.shared.Stopping)
 	s.use(opts, opts.Shards.Routes())
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/hangup"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/session"
 	"seqproxy/proxy/stats"
@@ -15,8 +16,8 @@ func (s *Server) Target(id uint32) (t kill.Target, ok bool) {
 	return sess, sess != nil
 }
 
-// Watched returns the session with a serial number; ok is false if it has ended.
-func (s *Server) Watched(serial uint64) (w kill.Watched, ok bool) {
+// BySerial returns the session with a serial number; ok is false if it has ended.
+func (s *Server) BySerial(serial uint64) (_ hangup.Session, ok bool) {
 	sess := s.byConnectionID(s.instance.ID(serial))
 	return sess, sess != nil && sess.Serial() == serial
 }

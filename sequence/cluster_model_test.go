@@ -127,7 +127,7 @@ func (r *realCluster) reserve(at int, ceiling, n uint64) (last uint64, err error
 		}
 		used := r.v.Rules.Of("photos")
 		taking := store.Taking{Name: "photos", N: n, Used: used, Share: r.v.Share().By(used), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
-		if err := r.v.PrepareTaking(&taking); err != nil {
+		if err := r.v.LimitTaking(&taking); err != nil {
 			return errors.Join(r.v.OutcomeOf(err), err)
 		}
 		did := r.v.Take(r.t.Context(), conn, &taking)

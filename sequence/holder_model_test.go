@@ -235,7 +235,7 @@ func (r *realGroup) reserve(at int, name string, ceiling, n uint64, before ...fu
 		}
 		used := r.v.Rules.Of(name)
 		taking := store.Taking{Name: name, N: n, Used: used, Share: r.v.Share().By(used), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
-		if err := r.v.PrepareTaking(&taking); err != nil {
+		if err := r.v.LimitTaking(&taking); err != nil {
 			return errors.Join(r.v.OutcomeOf(err), err)
 		}
 		for _, f := range before {

@@ -153,7 +153,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
 	}
 	taking := store.Taking{Name: "photos", N: 1, Used: v.Rules.Of("photos"), Share: v.Share(), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
-	if err := v.PrepareTaking(&taking); err != nil {
+	if err := v.LimitTaking(&taking); err != nil {
 		t.Fatal(err)
 	}
 	reserve := func(conn *sql.Conn) (uint64, error) {

@@ -41,7 +41,7 @@ var rooms = []string{
 	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
 	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member", "sequence/agree",
 	"sequence/cache", "sequence/ticket", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
-	"proxy/kill", "proxy/session", "proxy", "admin",
+	"proxy/kill", "proxy/hangup", "proxy/session", "proxy", "admin",
 }
 
 // TestThePageOfTheArchitectureHasTheRooms makes the map of what the doc.go of each room says: what

@@ -35,11 +35,11 @@ type floor struct {
 // interface that it declares itself.
 var floors = []floor{
 	{"proxy/session.Session", []string{
-		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
+		"proxy/alone", "proxy/hangup", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
 		"proxy/session.client", "proxy/session.batch", "proxy/session.attachment", "proxy/session.backends", "proxy/session.outside", "proxy/session.idleness", "proxy/session.relay", "proxy/session.ground", "proxy/session.slow", "proxy/session.memoryShare", "proxy/session.order", "proxy/session.facts", "proxy/session.planning", "proxy/session.answers", "proxy/session.tickets", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.texts", "proxy/session.executor",
 		"proxy/session.preparedSet", "proxy/session.prepared", "proxy/session.Settings", "proxy/session.bindings",
 	}},
-	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/session", "proxy/stats"}},
+	{"proxy.Server", []string{"proxy/hangup", "proxy/keys", "proxy/kill", "proxy/login", "proxy/session", "proxy/stats"}},
 	{"proxy/session.executor", []string{"proxy/session.texts", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment", "proxy/session.prepared"}},
 	{"proxy/session.texts", []string{"proxy/session.order", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
 	{"proxy/session.delivery", []string{"proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},

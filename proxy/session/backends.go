@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/hangup"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/state"
@@ -192,7 +193,7 @@ var errBackendClosed = errors.New("server closed the idle connection")
 func (b *backends) missBackends() error {
 	for _, c := range b.conns {
 		switch {
-		case !kill.HungUp(c.Conn):
+		case !hangup.Seen(c.Conn):
 		case c == b.cur:
 			return b.followBackend(c)
 		case !b.needs(c):

@@ -8,7 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/proxy/kill"
+	"seqproxy/proxy/hangup"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -98,7 +98,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	err := ping(c)
 	var lastWords *protocol.ServerError
 	switch refused := errors.As(err, &lastWords); {
-	case err == nil, refused && !kill.HungUp(c.Conn):
+	case err == nil, refused && !hangup.Seen(c.Conn):
 		c.LastUse = now
 		return nil
 	case c != i.at.cur && !i.at.needs(c):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/hangup"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -29,8 +30,8 @@ type outside struct {
 	// its account does not change, and may be read under mu
 	introduced bool
 	// has client and conns under watch; nil in a young session
-	watcher *kill.Watcher
-	conns   map[*backend.Shard]*backend.Conn // one for each shard that was needed
+	poller *hangup.Poller
+	conns  map[*backend.Shard]*backend.Conn // one for each shard that was needed
 }
 
 // Begin gives the session its connection id, and its number among all sessions, before it is served.
@@ -166,13 +167,13 @@ func (b *backends) Cut() {
 	}
 }
 
-// WatchedBy puts the session's connections under watch, from outside.
-func (b *backends) WatchedBy(on *kill.Watcher) {
+// AddTo puts the session's connections under watch, from outside.
+func (b *backends) AddTo(p *hangup.Poller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.watcher = on
+	b.poller = p
 	// What fails here was closed a moment ago.
-	_ = on.Add(b.client.Conn, kill.ClientToken(b.serial))
+	_ = p.Add(b.client.Conn, hangup.ClientToken(b.serial))
 	for _, c := range b.conns {
 		b.watchLocked(c)
 	}
@@ -180,16 +181,16 @@ func (b *backends) WatchedBy(on *kill.Watcher) {
 
 // watchLocked puts a backend connection under watch if the session is.
 func (b *backends) watchLocked(c *backend.Conn) {
-	if b.watcher != nil {
+	if b.poller != nil {
 		// a connection that is closed is noticed when it is used
-		_ = b.watcher.Add(c.Conn, kill.BackendToken(b.serial))
+		_ = b.poller.Add(c.Conn, hangup.BackendToken(b.serial))
 	}
 }
 
 // ClientHungUp ends the session, from outside, if its client has hung up: what it waits for
 // fails, and a statement that is being answered is ended on its server.
 func (b *backends) ClientHungUp() {
-	if kill.HungUp(b.client.Conn) {
+	if hangup.Seen(b.client.Conn) {
 		b.doom.Set(kill.Vanished)
 		b.Cut()
 	}

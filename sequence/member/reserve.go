@@ -221,7 +221,7 @@ func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint6
 		t.Floor = v.Marks.Of(name)
 	}
 	t.Epoch, t.Low = v.Marks.Epoch(name), v.lowestOf(name, t.Share)
-	if err := v.PrepareTaking(&t); err != nil {
+	if err := v.LimitTaking(&t); err != nil {
 		return failed(err)
 	}
 	did := Attempt{Attempt: v.Take(ctx, conn, &t)}

@@ -34,8 +34,9 @@ type Taking struct {
 	Numbers func(last uint64) segment.Segment // the numbers that end at last
 }
 
-// PrepareTaking makes the statement.
-func (st *Store) PrepareTaking(t *Taking) error {
+// LimitTaking writes the statement so that it takes no number beyond a ceiling, the maximum or the
+// numbers recorded elsewhere. It does no I/O. An error is why there is no room, or nobody to ask.
+func (st *Store) LimitTaking(t *Taking) error {
 	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.Bound
 	highest, full := st.Seen.Load().Max, OutcomeNoRoom
 	if rule.Max != 0 {

@@ -1,4 +1,4 @@
-package kill
+package hangup
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ const (
 	clientGrace = 400 * time.Millisecond
 )
 
-// A token of the watcher is a session's serial number, which is unique, and which end it is.
+// A token of the poller is a session's serial number, which is unique, and which end it is.
 const (
 	clientEnd  = 0
 	backendEnd = 1
@@ -36,32 +36,32 @@ func ClientToken(serial uint64) uint64 { return serial<<1 | clientEnd }
 // BackendToken is the token for the end of a session's server.
 func BackendToken(serial uint64) uint64 { return serial<<1 | backendEnd }
 
-// Watched is a session under watch. Other goroutines call its methods.
-type Watched interface {
-	// WatchedBy puts the session's connections under watch.
-	WatchedBy(w *Watcher)
+// Session is a session under watch. Other goroutines call its methods.
+type Session interface {
+	// AddTo puts the session's connections under watch.
+	AddTo(p *Poller)
 	// BackendHungUp says that a server may have closed a connection.
 	BackendHungUp()
 	// ClientHungUp ends the session if its client has really hung up.
 	ClientHungUp()
 }
 
-// LiveSessions finds living sessions.
-type LiveSessions interface {
-	// Watched returns the session with a serial number; ok is false if it has ended.
-	Watched(serial uint64) (s Watched, ok bool)
+// Sessions finds living sessions.
+type Sessions interface {
+	// BySerial returns the session with a serial number; ok is false if it has ended.
+	BySerial(serial uint64) (s Session, ok bool)
 }
 
 // Watch finds sessions whose client or server has hung up. Close ends its goroutines.
 type Watch struct {
-	sessions LiveSessions
+	sessions Sessions
 	log      *zap.Logger
 	stopping <-chan struct{}
 	running  sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
-	on       *Watcher   // nil while no session is watched
-	failed   bool       // a watcher could not be made, which was logged
+	poller   *Poller    // nil while no session is watched
+	failed   bool       // a poller could not be made, which was logged
 	sweeping bool       // a sweep is running
 	latest   uint64     // serial of the last session
 	swept    uint64     // serial up to which sessions are watched
@@ -69,13 +69,13 @@ type Watch struct {
 }
 
 // NewWatch returns a Watch without goroutines. It accepts no more sessions once stopping is closed.
-func NewWatch(sessions LiveSessions, log *zap.Logger, stopping <-chan struct{}) *Watch {
+func NewWatch(sessions Sessions, log *zap.Logger, stopping <-chan struct{}) *Watch {
 	return &Watch{sessions: sessions, log: log, stopping: stopping}
 }
 
 // Began registers a new session. Serial numbers rise.
 func (w *Watch) Began(serial uint64) {
-	if !CanWatch {
+	if !canPoll {
 		return
 	}
 	w.mu.Lock()
@@ -90,11 +90,11 @@ func (w *Watch) Began(serial uint64) {
 // Close ends the watch. stopping must be closed before, and all sessions must have ended.
 func (w *Watch) Close() {
 	w.mu.Lock()
-	on := w.on
+	poller := w.poller
 	w.failed = true // no sweep makes one now
 	w.mu.Unlock()
-	if on != nil {
-		on.Close()
+	if poller != nil {
+		poller.Close()
 	}
 	w.running.Wait()
 }
@@ -112,9 +112,9 @@ func (w *Watch) sweep() {
 		}
 		from, to, more := w.due()
 		for serial := from; serial <= to; serial++ {
-			if s, ok := w.sessions.Watched(serial); ok {
-				if on := w.watcher(); on != nil {
-					s.WatchedBy(on)
+			if s, ok := w.sessions.BySerial(serial); ok {
+				if p := w.pollerOnce(); p != nil {
+					s.AddTo(p)
 				}
 			}
 		}
@@ -136,22 +136,22 @@ func (w *Watch) due() (from, to uint64, more bool) {
 	return from, to, more
 }
 
-// watcher returns the watcher, which it makes for the first session; nil if that fails.
-func (w *Watch) watcher() *Watcher {
+// pollerOnce returns the poller, which it makes for the first session; nil if that fails.
+func (w *Watch) pollerOnce() *Poller {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.on != nil || w.failed {
-		return w.on
+	if w.poller != nil || w.failed {
+		return w.poller
 	}
-	on, err := NewWatcher()
+	poller, err := NewPoller()
 	if err != nil {
 		w.failed = true
 		w.log.Warn("lost clients not noticed", logfield.Err(err))
 		return nil
 	}
-	w.on = on
-	w.running.Go(func() { w.observe(on) })
-	return on
+	w.poller = poller
+	w.running.Go(func() { w.observe(poller) })
+	return poller
 }
 
 // departure is a client that has hung up.
@@ -160,8 +160,8 @@ type departure struct {
 	until  time.Time // when its statement is ended
 }
 
-// observe reports to the sessions what the watcher sees, until the watcher is closed.
-func (w *Watch) observe(on *Watcher) {
+// observe reports to the sessions what the poller sees, until the poller is closed.
+func (w *Watch) observe(poller *Poller) {
 	var tokens []uint64
 	var gone []departure // in the order of their times
 	for {
@@ -170,7 +170,7 @@ func (w *Watch) observe(on *Watcher) {
 			until = gone[0].until
 		}
 		var err error
-		if tokens, err = on.Wait(tokens[:0], until); err != nil {
+		if tokens, err = poller.Wait(tokens[:0], until); err != nil {
 			if !errors.Is(err, os.ErrClosed) {
 				w.log.Error("lost clients not noticed any more", logfield.Err(err))
 			}
@@ -180,12 +180,12 @@ func (w *Watch) observe(on *Watcher) {
 			serial := token >> 1
 			if token&1 == clientEnd {
 				gone = append(gone, departure{serial, time.Now().Add(clientGrace)})
-			} else if s, ok := w.sessions.Watched(serial); ok {
+			} else if s, ok := w.sessions.BySerial(serial); ok {
 				s.BackendHungUp()
 			}
 		}
 		for len(gone) > 0 && !time.Now().Before(gone[0].until) {
-			if s, ok := w.sessions.Watched(gone[0].serial); ok {
+			if s, ok := w.sessions.BySerial(gone[0].serial); ok {
 				s.ClientHungUp()
 			}
 			gone = gone[1:]

@@ -1,4 +1,4 @@
-package kill
+package hangup
 
 import (
 	"errors"
@@ -13,12 +13,12 @@ import (
 	"seqproxy/protocol"
 )
 
-// CanWatch reports whether the end of a connection can be seen while no goroutine reads it.
-const CanWatch = true
+// canPoll reports whether the end of a connection can be seen while no goroutine reads it.
+const canPoll = true
 
-// Watcher reports which of many connections their peers have closed, even with unread data and
+// Poller reports which of many connections their peers have closed, even with unread data and
 // without a reader. The runtime's poller cannot do that: it wakes readers only.
-type Watcher struct {
+type Poller struct {
 	// The epoll descriptor. It is in the runtime's poller, so a wait holds no thread.
 	file   *os.File
 	raw    syscall.RawConn
@@ -26,7 +26,7 @@ type Watcher struct {
 	events [64]unix.EpollEvent
 }
 
-func NewWatcher() (*Watcher, error) {
+func NewPoller() (*Poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -36,23 +36,23 @@ func NewWatcher() (*Watcher, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	w := &Watcher{file: os.NewFile(uintptr(fd), "epoll")}
-	if w.raw, err = w.file.SyscallConn(); err != nil {
-		w.file.Close()
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll")}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.file.Close()
 		return nil, err
 	}
-	if err := w.file.SetReadDeadline(time.Time{}); err != nil { // it is not in the poller
-		w.file.Close()
+	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // it is not in the poller
+		p.file.Close()
 		return nil, fmt.Errorf("wait for epoll: %w", err)
 	}
-	return w, nil
+	return p, nil
 }
 
 // Add reports the end of c with a token, once, even if c has already ended. Closing c ends that,
 // except for a report on its way.
-func (w *Watcher) Add(c *protocol.Conn, token uint64) error {
+func (p *Poller) Add(c *protocol.Conn, token uint64) error {
 	var err error
-	watchErr := w.raw.Control(func(epoll uintptr) {
+	watchErr := p.raw.Control(func(epoll uintptr) {
 		connErr := c.Control(func(fd uintptr) {
 			event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(token), Pad: int32(token >> 32)}
 			err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, int(fd), &event))
@@ -70,46 +70,46 @@ func (w *Watcher) Add(c *protocol.Conn, token uint64) error {
 // Wait appends the tokens of connections that have ended to into. If there are none, it waits for
 // one, for the time until (zero: for ever), or for Close, which is os.ErrClosed. Only one goroutine
 // may wait.
-func (w *Watcher) Wait(into []uint64, until time.Time) ([]uint64, error) {
-	if err := w.file.SetReadDeadline(until); err != nil {
-		return into, w.orClosed(err)
+func (p *Poller) Wait(into []uint64, until time.Time) ([]uint64, error) {
+	if err := p.file.SetReadDeadline(until); err != nil {
+		return into, p.orClosed(err)
 	}
 	n := 0
 	var epollErr error
-	err := w.raw.Read(func(epoll uintptr) bool {
-		n, epollErr = unix.EpollWait(int(epoll), w.events[:], 0)
+	err := p.raw.Read(func(epoll uintptr) bool {
+		n, epollErr = unix.EpollWait(int(epoll), p.events[:], 0)
 		return n > 0 || epollErr != nil && epollErr != unix.EINTR
 	})
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return into, nil
 	case err != nil:
-		return into, w.orClosed(err)
+		return into, p.orClosed(err)
 	case epollErr != nil:
 		return into, os.NewSyscallError("epoll_wait", epollErr)
 	}
-	for _, e := range w.events[:n] {
+	for _, e := range p.events[:n] {
 		into = append(into, uint64(uint32(e.Fd))|uint64(uint32(e.Pad))<<32)
 	}
 	return into, nil
 }
 
 // Close ends the wait.
-func (w *Watcher) Close() {
-	w.closed.Store(true)
-	_ = w.file.Close()
+func (p *Poller) Close() {
+	p.closed.Store(true)
+	_ = p.file.Close()
 }
 
 // orClosed returns os.ErrClosed for the errors of a wait on a closed file.
-func (w *Watcher) orClosed(err error) error {
-	if w.closed.Load() {
+func (p *Poller) orClosed(err error) error {
+	if p.closed.Load() {
 		return os.ErrClosed
 	}
 	return err
 }
 
-// HungUp reports whether the peer has closed c, or will send nothing more.
-func HungUp(c *protocol.Conn) bool {
+// Seen reports whether the peer has closed c, or will send nothing more.
+func Seen(c *protocol.Conn) bool {
 	gone := false
 	err := c.Control(func(fd uintptr) {
 		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
