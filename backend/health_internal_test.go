@@ -64,7 +64,7 @@ func TestUsableAsksRarely(t *testing.T) {
 				}
 			}
 			if s.LastUsable(shard) == nil {
-				t.Error("it is said to be usable before anybody asked")
+				t.Error("the node is usable before the first check")
 			}
 			usable(false, 1)
 			met := func(ago time.Duration) {

@@ -38,7 +38,7 @@ func parseProblems(t *testing.T, text string) []string {
 		return nil
 	}
 	if c != nil {
-		t.Error("a config came with the error")
+		t.Error("got a config together with the error")
 	}
 	var e *Error
 	if !errors.As(err, &e) {

@@ -178,7 +178,7 @@ func TestInAListEveryKeyOrNoneTakesARestart(t *testing.T) {
 		}
 		for _, key := range Keys() {
 			if strings.HasPrefix(key.Name, list.Name+".") && key.When == WhenRestart {
-				t.Errorf("%s takes a restart, and the list %s does not", key.Name, list.Name)
+				t.Errorf("%s takes a restart, but its list %s does not", key.Name, list.Name)
 			}
 		}
 	}

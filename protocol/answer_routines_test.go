@@ -31,7 +31,7 @@ func (r *recorder) bound(payload string) (a delimited) {
 		p := r.packet()
 		if p[3] == 1 && len(a.bytes) > 0 {
 			if p[4] != headerOK {
-				r.t.Fatalf("%.100q: the ping is answered with %x, behind\n%x", payload, p, a.bytes)
+				r.t.Fatalf("%.100q: got the ping's answer %x, after\n%x", payload, p, a.bytes)
 			}
 			return a
 		}
@@ -118,7 +118,7 @@ func (r *routineRun) run(c mysqltest.RoutineCall, flags []byte) (executed, curso
 		name := fmt.Sprintf("%s: %s: %s", r.name, how, c.SQL)
 		got := a.walks(r.t, name, payload, r.caps)
 		if several && (a.last[0] != ends || got.Rows != c.Rows || (got.ErrCode != 0) != (ends == mysqltest.EndsERR)) {
-			r.t.Errorf("%s: it ends with %.40q, rows %v; want a packet that begins with %#x, rows %v", name, a.last, got.Rows, ends, c.Rows)
+			r.t.Errorf("%s: got the last packet %.40q, rows %v, want one that begins with %#x, rows %v", name, a.last, got.Rows, ends, c.Rows)
 		}
 	}
 	if c.Arguments == "" {
@@ -146,7 +146,7 @@ func (r *routineRun) run(c mysqltest.RoutineCall, flags []byte) (executed, curso
 				fetched++
 			}
 			if opened := fetched > 0; opened != (c.Cursor && f&CursorReadOnly != 0) && several {
-				r.t.Errorf("%s: flags %#x: %s: it has opened a cursor: %v", r.name, f, c.SQL, opened)
+				r.t.Errorf("%s: flags %#x: %s: opened a cursor: got %v, want %v", r.name, f, c.SQL, opened, !opened)
 			} else if opened {
 				cursors++
 			}

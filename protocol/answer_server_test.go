@@ -120,10 +120,10 @@ func (r *recorder) do(name string, cmd Command, argument, file string) record {
 	}
 	// A server that tracks everything for the session says more in this OK too.
 	if p := r.packet(); len(p) != HeaderSize+7 && !r.caps.Has(SessionTrack) || p[3] != 1 || p[4] != 0 {
-		r.t.Fatalf("%s: behind the answer came %x, want the OK of a ping\nanswer: %x", name, p, rec.bytes[:min(256, len(rec.bytes))])
+		r.t.Fatalf("%s: after the answer: got %x, want the OK of a ping\nanswer: %x", name, p, rec.bytes[:min(256, len(rec.bytes))])
 	}
 	if rest := r.conn.Buffered(); len(rest) != 0 {
-		r.t.Fatalf("%s: behind the ping's answer came %x", name, rest[:min(64, len(rest))])
+		r.t.Fatalf("%s: after the ping's answer: got %x, want nothing", name, rest[:min(64, len(rest))])
 	}
 	return rec
 }

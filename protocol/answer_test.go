@@ -96,7 +96,7 @@ func walkIn(t testing.TB, shape Shape, caps Capability, b []byte, cuts ...int) w
 			have = cuts[i]
 		}
 		if have < w.Accepted {
-			t.Fatalf("cut at %d: %d bytes were accepted before they came", have, w.Accepted)
+			t.Fatalf("cut at %d: got %d bytes accepted, want no more than there were", have, w.Accepted)
 		}
 		for {
 			n, ev := a.Walk(b[w.Accepted:have])

@@ -64,7 +64,7 @@ func FuzzFrames(f *testing.F) {
 		case errors.Is(err, ErrFrameOrder), errors.Is(err, ErrFrame), errors.Is(err, io.ErrUnexpectedEOF):
 			// A large frame is passed on in pieces, before its end shows that it is invalid.
 			if !bytes.HasPrefix(want, got[:min(len(got), len(want))]) {
-				t.Errorf("%v: other bytes came out", err)
+				t.Errorf("%v: the bytes read differ from those sent", err)
 			}
 			if errors.Is(err, ErrFrame) && errors.Is(wantErr, io.EOF) {
 				t.Errorf("%v, where nothing is wrong", err)

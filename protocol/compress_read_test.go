@@ -58,7 +58,7 @@ func TestCompressedPacketsArriveHoweverFramesAndSegmentsCutThem(t *testing.T) {
 				}
 			}()
 			if got := p.hear(len(want)); !bytes.Equal(got, want) {
-				t.Errorf("seed %d: the bytes that came out are others than were sent", seed)
+				t.Errorf("seed %d: the bytes read differ from those sent", seed)
 			}
 		}
 	})
@@ -72,7 +72,7 @@ func TestAFrameOfAlmost16MBIsReadInPieces(t *testing.T) {
 		frame = append(frame, p.frame(1, want[MaxFragment:])...)
 		go func() { _, _ = p.client.Write(frame) }()
 		if got := p.hear(len(want)); !bytes.Equal(got, want) {
-			t.Error("the bytes that came out are others than were sent")
+			t.Error("the bytes read differ from those sent")
 		}
 		if n := cap(p.buf); n > 2*BufferSize {
 			t.Errorf("the buffer has grown to %d bytes", n)
@@ -114,7 +114,7 @@ func TestABufferWithAFrameInItIsNotGivenAway(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(got, want) {
-			t.Error("other bytes came out than were sent")
+			t.Error("the bytes read differ from those sent")
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestACompressedConnectionHoldsNoBufferWhileIdle(t *testing.T) {
 				t.Fatalf("got %v, want a timeout", err)
 			}
 			if p.buf != nil || p.Conn.frames.in.raw != nil {
-				t.Errorf("after %d bytes more of a frame: the idle connection holds a buffer", cut)
+				t.Errorf("after %d more bytes of a frame: the idle connection has a buffer, want none", cut)
 			}
 		}
 		p.say(frame)
@@ -237,7 +237,7 @@ func TestABrokenFrameEndsTheStreamAndNothingOfItIsExecuted(t *testing.T) {
 					t.Errorf("%s, after %d commands: got error %v, want %v", c.name, before, err, c.want)
 				}
 				if again := p.Fill(); errors.Is(c.want, ErrFrame) && !errors.Is(again, ErrFrame) {
-					t.Errorf("%s: the next read gives %v", c.name, again)
+					t.Errorf("%s: the next read: got %v", c.name, again)
 				}
 				whole := 0
 				for rest := got; len(rest) >= n; rest = rest[n:] {
@@ -246,7 +246,7 @@ func TestABrokenFrameEndsTheStreamAndNothingOfItIsExecuted(t *testing.T) {
 					}
 				}
 				if whole != before {
-					t.Errorf("%s: %d commands came out, want %d", c.name, whole, before)
+					t.Errorf("%s: got %d commands, want %d", c.name, whole, before)
 				}
 			}
 		}

@@ -110,7 +110,7 @@ func TestFramesBeyond255AreNumberedFrom0(t *testing.T) {
 		}
 		go func() { _, _ = p.client.Write(stream) }()
 		if got := p.hear(len(command)); !bytes.Equal(got, command) {
-			t.Error("another command came out than went in")
+			t.Error("the command differs from the one sent")
 		}
 		answer := numbered(1, 300, 15000)
 		go func() { _, _ = p.Write(answer) }()
@@ -151,7 +151,7 @@ func TestOnlyWhatGetsShorterIsPacked(t *testing.T) {
 				t.Errorf("%s: got %d frames, the first packed by %q, want one by %q", c.name, len(frames), frames[0].Packing, c.want)
 			}
 			if !bytes.Equal(joined(frames), packet) {
-				t.Errorf("%s: other bytes came out", c.name)
+				t.Errorf("%s: the bytes differ from those written", c.name)
 			}
 		}
 	})
@@ -166,7 +166,7 @@ func TestEveryZstdLevelIsUnderstood(t *testing.T) {
 		}
 		p.answer(packet)
 		if got := joined(p.frames(len(packet))); !bytes.Equal(got, packet) {
-			t.Errorf("level %d: other bytes came out", level)
+			t.Errorf("level %d: the bytes differ from those written", level)
 		}
 	}
 }
@@ -202,13 +202,13 @@ func TestACompressedConnectionReadsAheadWhileItsWriteWaits(t *testing.T) {
 			}()
 			time.Sleep(2 * readAheadDelay)
 			if got := joined(p.frames(len(answer))); !bytes.Equal(got, answer) {
-				t.Error("another answer came out than went in")
+				t.Error("the answer differs from the one written")
 			}
 			if err := <-written; err != nil {
 				t.Fatal(err)
 			}
 			if got := p.hear(3 * len(command)); !bytes.Equal(got, bytes.Repeat(command, 3)) {
-				t.Error("other commands came out than went in")
+				t.Error("the commands differ from those sent")
 			}
 		}
 	})
@@ -237,7 +237,7 @@ func TestFullDuplexCompressesBothDirections(t *testing.T) {
 		go func() {
 			defer close(answered)
 			if got := p.hear(50 * len(ack)); !bytes.Equal(got, bytes.Repeat(ack, 50)) {
-				t.Error("other acknowledgements came out than went in")
+				t.Error("the acknowledgements differ from those sent")
 			}
 		}()
 		go func() {
@@ -249,7 +249,7 @@ func TestFullDuplexCompressesBothDirections(t *testing.T) {
 		}()
 		frames := p.frames(len(events))
 		if got := joined(frames); !bytes.Equal(got, events) {
-			t.Error("other events came out than went in")
+			t.Error("the events differ from those written")
 		}
 		for i, f := range frames {
 			if f.Num != uint8(1+i) {

@@ -187,7 +187,7 @@ func TestAConnThatWaitsHoldsNoBuffer(t *testing.T) {
 				t.Fatalf("got %v, want the deadline's error", err)
 			}
 			if l.buf != nil && !l.IsTLS() {
-				t.Errorf("it held %d bytes while it waited", len(l.buf))
+				t.Errorf("the waiting connection has a buffer of %d bytes, want none", len(l.buf))
 			}
 			if err := l.SetReadDeadline(time.Time{}); err != nil {
 				t.Fatal(err)
@@ -257,7 +257,7 @@ func TestTheBufferGrowsForALongPacketAndShrinksBehindIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(l.buf) != BufferSize {
-			t.Errorf("behind it the buffer has %d bytes, want %d", len(l.buf), BufferSize)
+			t.Errorf("afterwards the buffer has %d bytes, want %d", len(l.buf), BufferSize)
 		}
 	})
 }
@@ -361,7 +361,7 @@ func TestDropForgetsWhatIsBuffered(t *testing.T) {
 		l.ahead = []byte("def")
 		l.Drop()
 		if l.buf != nil || l.ahead != nil || len(l.Buffered()) != 0 {
-			t.Errorf("left: %q and %q", l.buf, l.ahead)
+			t.Errorf("got %q and %q in the buffers, want nothing", l.buf, l.ahead)
 		}
 	})
 }
@@ -414,7 +414,7 @@ func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
 		t.Fatal("a pipe is accepted")
 	}
 	if _, err := a.Write([]byte{1}); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("NewConn does not close what it refuses: %v", err)
+		t.Errorf("NewConn did not close a connection that it refused: %v", err)
 	}
 }
 
@@ -666,7 +666,7 @@ func TestAPacketInClearBehindTheTLSRequestIsNotTaken(t *testing.T) {
 		t.Error("the handshake succeeds")
 	}
 	if got := l.Buffered(); len(got) != 0 || l.IsTLS() {
-		t.Errorf("left to be read: %q, IsTLS %v", got, l.IsTLS())
+		t.Errorf("got %q to be read, IsTLS %v", got, l.IsTLS())
 	}
 }
 

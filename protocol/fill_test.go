@@ -263,7 +263,7 @@ func TestRowsOfManyPacketsAreFilled(t *testing.T) {
 						row, columns[0], bin, ev, rest, len(got), len(a.client))
 				}
 				if f.hold != nil {
-					t.Errorf("a row of %d bytes: %d are held at the end", row, cap(f.hold))
+					t.Errorf("a row of %d bytes: got %d bytes of memory at the end, want none", row, cap(f.hold))
 				}
 			}
 		}

@@ -120,7 +120,7 @@ func TestASaltHoldsNoByteThatEndsOrSplitsAString(t *testing.T) {
 		seen[s] = true
 		for _, b := range s {
 			if b == 0 || b == '$' || b > 127 {
-				t.Fatalf("salt %x holds byte %#x", s, b)
+				t.Fatalf("salt %x has the byte %#x", s, b)
 			}
 		}
 	}
@@ -370,6 +370,6 @@ func TestAnUnfinishedLoginHoldsLittleMemory(t *testing.T) {
 		t.Fatalf("got %v, want a timeout", err)
 	}
 	if got, most := len(p.buf), 256<<10; got > most {
-		t.Errorf("it holds %d bytes, want at most %d", got, most)
+		t.Errorf("got %d bytes of memory, want at most %d", got, most)
 	}
 }

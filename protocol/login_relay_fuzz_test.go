@@ -45,7 +45,7 @@ func FuzzRelayedLogin(f *testing.F) {
 			challenged = true
 		}
 		if err == nil && (!challenged || len(server.out) == 0 || !bytes.Equal(server.out[0], answer)) {
-			t.Errorf("let in: the server said %q, the client was told %q, the server %q", said, client.out, server.out)
+			t.Errorf("the login succeeded: the server sent %q, the client got %q, the server %q", said, client.out, server.out)
 		}
 	})
 }

@@ -286,7 +286,7 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	next := []byte("\x02mysql_native_password\x00" + string(salt21))
 	r := startRelayed(t, legs{capabilities: MultiFactor}, nil)
 	if !r.asked.Capabilities.Has(MultiFactor) {
-		t.Error("the server was not told of several factors")
+		t.Error("the proxy did not announce several factors to the server")
 	}
 	r.ask("mysql_native_password", salt21)
 	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)
@@ -309,7 +309,7 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	// A client that does not know factors is not asked for one: such a packet would be data of the
 	// plugin.
 	if r = startRelayed(t, legs{}, nil); r.asked.Capabilities.Has(MultiFactor) {
-		t.Error("the server was told of several factors, which the client does not know")
+		t.Error("the proxy announced several factors, which the client does not know")
 	}
 	r.ask("mysql_native_password", salt21)
 	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)

@@ -221,7 +221,7 @@ func FuzzProxyHeader(f *testing.F) {
 		if libraryErr == nil {
 			rest, err := io.ReadAll(stream)
 			if err != nil || !bytes.Equal(rest, b[n:]) {
-				t.Fatalf("%d bytes are left, the library leaves %d (%v)", len(b)-n, len(rest), err)
+				t.Fatalf("got %d bytes after the header, want %d as in the library (%v)", len(b)-n, len(rest), err)
 			}
 		}
 		if addr != nil && (libraryErr != nil || HostOf(addr) != HostOf(h.SourceAddr) || addr.Network() != "tcp") {

@@ -193,19 +193,19 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 		}
 		var ok bool
 		if rest, ok = through(rest, sql[from:c.Start]); !ok {
-			t.Fatalf("%q -> %q: the text before call %d is not there", sql, got, i)
+			t.Fatalf("%q -> %q: the text before call %d is missing", sql, got, i)
 		}
 		if c.Start > 0 && lex.InWord(sql[c.Start-1]) {
 			rest, _ = bytes.CutPrefix(rest, []byte(" "))
 		}
 		rest, ok = bytes.CutPrefix(rest, subs[i].append(nil, &st.Calls[i], sql))
 		if !ok {
-			t.Fatalf("%q -> %q: the replacement of call %d is not there", sql, got, i)
+			t.Fatalf("%q -> %q: the replacement of call %d is missing", sql, got, i)
 		}
 		from = c.End
 	}
 	if _, ok := through(rest, sql[from:]); !ok {
-		t.Fatalf("%q -> %q: the end is not there", sql, got)
+		t.Fatalf("%q -> %q: the end is missing", sql, got)
 	}
 	if nextvals != total || nextvals > 0 && firsts != 1 {
 		t.Fatalf("%q: %d NEXTVALs, %d needed, %d made insert id", sql, nextvals, total, firsts)
@@ -232,7 +232,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	for _, h := range hidden { // each is the index of its number's marker
 		for l := (lex.Lexer{Src: got, Mode: st.mode}); ; {
 			if l.Next(); l.Kind == lex.EOF {
-				t.Fatalf("%q -> %q: there is no parameter %d", sql, got, h)
+				t.Fatalf("%q -> %q: parameter %d is missing", sql, got, h)
 			}
 			if l.Is('?') {
 				if at++; at > h {

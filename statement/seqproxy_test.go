@@ -163,7 +163,7 @@ func TestEveryStatementToTheProxyIsListedAsItIsRead(t *testing.T) {
 	for _, p := range ddl.ProxyStatements() {
 		listed[p.Verb] = true
 		if p.Help == "" {
-			t.Errorf("%s: does not say what it does", p.Text)
+			t.Errorf("%s: the help has no description", p.Text)
 		}
 		plain := options.ReplaceAllString(p.Text, "")
 		st := analyze(plain)

@@ -763,7 +763,7 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 	st.Analyze([]byte("insert into t values "+strings.Repeat("(nextval('s')),", 200000)), lex.Mode{})
 	for i := range st.Calls {
 		if c := &st.Calls[i]; st.CallAt(c.Start, c.End) != c || st.CallAt(c.Start-1, c.End) != nil || st.CallAt(c.Start, c.End+1) != nil {
-			t.Fatalf("call %d is not found where it stands, or elsewhere too", i)
+			t.Fatalf("call %d is not found at its place, or also elsewhere", i)
 		}
 	}
 	counted := []byte("insert into t select " + strings.Repeat("nextval('s') abcde,", 50000) + "1 from u order by " + strings.Repeat("x,", 50000) + "y")

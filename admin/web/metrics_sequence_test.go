@@ -87,7 +87,7 @@ func TestSequenceMetrics(t *testing.T) {
 		`seqproxy_state_file_usable 1`,
 	} {
 		if !strings.Contains(got, "\n"+want+"\n") {
-			t.Errorf("%s is not told", want)
+			t.Errorf("got no %s, want it", want)
 		}
 	}
 	for _, unwanted := range []string{
@@ -96,20 +96,20 @@ func TestSequenceMetrics(t *testing.T) {
 		`seqproxy_sequence_exhaustion_timestamp_seconds{sequence="unused"}`, `seqproxy_sequence_used_ratio{sequence="other"}`,
 	} {
 		if strings.Contains(got, unwanted) {
-			t.Errorf("%s is told", unwanted)
+			t.Errorf("got %s, want it left out", unwanted)
 		}
 	}
 	ahead := regexp.MustCompile(`(?m)^seqproxy_clock_ahead_seconds (.*)$`).FindStringSubmatch(got)
 	if ahead == nil {
-		t.Error("how far the clock is ahead is not told")
+		t.Error("got no metric of how far the clock is ahead, want one")
 	} else if by, err := strconv.ParseFloat(ahead[1], 64); err != nil || by < -5 || by > 5 {
-		t.Errorf("the clock is told to be %v seconds ahead, %v", by, err)
+		t.Errorf("how far the clock is ahead: got %v seconds, %v", by, err)
 	}
 	for _, name := range []string{"photos", "strict", "unused"} {
 		sum := func(metric string) (sum float64) {
 			found := regexp.MustCompile(`(?m)^seqproxy_sequence_`+metric+`{.*sequence="`+name+`"} (.*)$`).FindAllStringSubmatch(got, -1)
 			if found == nil {
-				t.Errorf("%s of %s is not told", metric, name)
+				t.Errorf("got no %s of %s, want it", metric, name)
 			}
 			for _, one := range found {
 				value, err := strconv.ParseFloat(one[1], 64)

@@ -16,7 +16,7 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	for _, file := range regexp.MustCompile(`[a-z]+(?:/[a-z_]+)+\.go`).FindAllString(text, -1) {
 		code, err := os.ReadFile("../../" + file)
 		if err != nil {
-			t.Errorf("a page names a file that is not there: %v", err)
+			t.Errorf("a page names a file that does not exist: %v", err)
 		}
 		source[file] = string(code)
 	}
@@ -28,7 +28,7 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 		name, file := match[1], match[2]
 		found++
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`).MatchString(source[file]) {
-			t.Errorf("a page says that %s is in %s, where it is not", name, file)
+			t.Errorf("a page places %s in %s, which does not have it", name, file)
 		}
 	}
 	if found < 15 {
@@ -122,7 +122,7 @@ func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {
 	}
 	tests := regexp.MustCompile(`(?im)^(?:.*toxiproxy.*|.*/zerolog\b.*|.*/goleak\b.*|.*/porcupine\b.*|gorm\.io/.*|testing|seqproxy/test/.*)$`)
 	if got := tests.FindAllString(list("seqproxy/cmd/seqproxy"), -1); len(got) > 0 {
-		t.Errorf("the program is built with %v, which are for tests", got)
+		t.Errorf("the program is built with %v, want no package for tests", got)
 	}
 	if got := tests.FindAllString(list("seqproxy/test/mysqltest"), -1); len(got) < 3 {
 		t.Errorf("found %v in mysqltest, want more: the test does not see them", got)

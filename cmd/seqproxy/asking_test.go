@@ -210,7 +210,7 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 		}
 		for _, result := range []answer{asText, asPrepared} {
 			if all := fmt.Sprint(result); strings.Contains(all, askedSecret) || strings.Contains(all, "dba's") {
-				t.Errorf("%s tells a password", sql)
+				t.Errorf("%s shows a password", sql)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ address = "`+servers[1].Addr()+`"
 				t.Fatalf("%s%s: got %+v", shard, want, found)
 			}
 			if !strings.Contains(p.stderr(), found[0].Mend[0]) {
-				t.Errorf("the log of the start does not hold %q: %s", found[0].Mend[0], p.stderr())
+				t.Errorf("the log of the start does not have %q: %s", found[0].Mend[0], p.stderr())
 			}
 			s.Exec(t, found[0].Mend...)
 		}
@@ -94,6 +94,6 @@ address = "`+servers[1].Addr()+`"
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 	if strings.Contains(p.stderr(), "users.id") {
-		t.Errorf("a column of one shard is told of: %s", p.stderr())
+		t.Errorf("the log names a column that one shard numbers: %s", p.stderr())
 	}
 }

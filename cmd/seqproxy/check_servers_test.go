@@ -64,7 +64,7 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 		t.Helper()
 		r, _ := checks(t, file)
 		if len(r.finds(level, parts...)) != 0 {
-			t.Errorf("it is still told:\n%s", r.text())
+			t.Errorf("got the finding again after its advice:\n%s", r.text())
 		}
 	}
 
@@ -311,7 +311,7 @@ address = "`+s.Addr()+`"
 		t.Errorf("with SELECT alone: got %v\n%s", err, r.text())
 	}
 	if after := state(); after != before {
-		t.Errorf("it changed something: before\n%safter\n%s", before, after)
+		t.Errorf("check changed the server: before\n%safter\n%s", before, after)
 	}
 	s.Exec(t, "GRANT ALL PRIVILEGES ON *.* TO seq@'%'", "GRANT ALL PRIVILEGES ON *.* TO app@'%'")
 	before = state()
@@ -319,7 +319,7 @@ address = "`+s.Addr()+`"
 		t.Errorf("without a table:\n%s", r.text())
 	}
 	if after := state(); after != before {
-		t.Errorf("without a table it changed something: before\n%safter\n%s", before, after)
+		t.Errorf("without a table check changed the server: before\n%safter\n%s", before, after)
 	}
 	s.Exec(t, strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"),
 		"CREATE TABLE ids.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO seqproxy.sequence VALUES ('photos', 4)")
@@ -328,7 +328,7 @@ address = "`+s.Addr()+`"
 		t.Errorf("with all rights: got %v\n%s", err, r.text())
 	}
 	if after := state(); after != before {
-		t.Errorf("with all rights it changed something: before\n%safter\n%s", before, after)
+		t.Errorf("with all rights check changed the server: before\n%safter\n%s", before, after)
 	}
 }
 

@@ -111,7 +111,7 @@ address = "`+address+`"
 		t.Fatalf("servers that are alike: got %v:\n%s", err, r.text())
 	}
 	if r, _ := checks(t, file); len(r.finds(inspect.OK, "login: no account \"mon\"")) != 2 {
-		t.Errorf("a user who only monitors and has no account there:\n%s", r.text())
+		t.Errorf("a user that only monitors, without an account on the server:\n%s", r.text())
 	}
 	for _, test := range []struct {
 		name  string

@@ -69,7 +69,7 @@ func TestHelpAndVersionAndExample(t *testing.T) {
 		p.end(0)
 		for _, want := range []string{usage, "-password-file FILE\n", "-backend HOST:PORT\n"} {
 			if !strings.Contains(p.stdout(), want) {
-				t.Errorf("%s: stdout does not hold %q", args, want)
+				t.Errorf("%s: stdout does not have %q", args, want)
 			}
 		}
 	}

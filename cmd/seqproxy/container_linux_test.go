@@ -168,7 +168,7 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	}
 	if out, err := run("version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "seqproxy v1.2.3 (commit abc,") {
 		if os.Geteuid() == 0 && strings.Contains(strings.ToLower(string(out)+" "+errorText(err)), "not permitted") {
-			t.Skipf("this machine lets nobody change the root: %v", err)
+			t.Skipf("this machine does not allow a change of the root: %v", err)
 		}
 		t.Fatalf("version: %v: %s", err, out)
 	}
@@ -228,7 +228,7 @@ password = "secret"
 	var addresses []string
 	for deadline := time.Now().Add(patience); addresses == nil; time.Sleep(10 * time.Millisecond) {
 		if addresses = listening.FindStringSubmatch(said()); addresses == nil && time.Now().After(deadline) {
-			t.Fatalf("it does not listen: %s", said())
+			t.Fatalf("the program does not listen: %s", said())
 		}
 	}
 	if got := query(t, addresses[1], "app", "app's", "CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", plain(t)...); got != "1" {
@@ -248,13 +248,13 @@ password = "secret"
 	}
 	err = proxy.Wait()
 	if ended = true; err != nil {
-		t.Errorf("it ended with %v: %s", err, said())
+		t.Errorf("the program ended with %v: %s", err, said())
 	}
 	if out, err := run(health[1:]...).CombinedOutput(); err == nil {
 		t.Errorf("%q without a proxy: %s", health, out)
 	}
 	if _, err := os.Stat(root + "/var/lib/seqproxy/state/state"); err != nil {
-		t.Errorf("what it remembers: %v", err)
+		t.Errorf("the state file: %v", err)
 	}
 }
 

@@ -316,7 +316,7 @@ key_file = %q
 			address = m[1]
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the log does not tell the address: %s", read(file))
+			t.Fatalf("the log has no address: %s", read(file))
 		}
 	}
 	query(t, address, "root", "", "SEQPROXY RELOAD TLS")

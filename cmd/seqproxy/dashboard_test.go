@@ -75,7 +75,7 @@ func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	rules := "groups:\n- name: dashboard\n  rules:\n"
 	for _, p := range d.Panels {
 		if p.ID <= 0 || ids[p.ID] || p.Title == "" || titles[p.Type+p.Title] {
-			t.Errorf("panel %d, %q: id or title is not its own", p.ID, p.Title)
+			t.Errorf("panel %d, %q: another panel has its id or title", p.ID, p.Title)
 		}
 		ids[p.ID], titles[p.Type+p.Title] = true, true
 		at := p.GridPos
@@ -130,7 +130,7 @@ func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	}
 	tool := findPromtool()
 	if tool == "" {
-		t.Skip("all but the syntax of expressions is looked at: promtool is not there")
+		t.Skip("the syntax of expressions was not checked: promtool is not installed")
 	}
 	if out, err := exec.CommandContext(t.Context(), tool, "check", "rules", write(t, "dashboard.yml", rules)).CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)

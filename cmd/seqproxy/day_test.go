@@ -362,7 +362,7 @@ func TestTheDayOfADBA(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !d.rows[i][key] {
-				t.Errorf("shard %d has the key %d, which no client was told", i, key)
+				t.Errorf("shard %d has the key %d, which no client got", i, key)
 			}
 		}
 		if err := rows.Err(); err != nil || n != len(d.rows[i]) || n == 0 {
@@ -370,7 +370,7 @@ func TestTheDayOfADBA(t *testing.T) {
 		}
 	}
 	for question := range d.unasked {
-		t.Errorf("nobody asked:%s", question)
+		t.Errorf("questions of the page that the day did not ask:%s", question)
 	}
 	for _, secret := range []string{askedSecret, "dba's"} {
 		if strings.Contains(d.logged(t, "")+d.logged(t, ".1"), secret) {
@@ -437,7 +437,7 @@ func (d *day) looks(t *testing.T) {
 		t.Error("SHOW SEQUENCES has no runway")
 	}
 	if _, err := client(t, d.address, "nobody", "", append(plain(t), "-e", "SELECT 1")...); err == nil {
-		t.Error("nobody could log in")
+		t.Error("no login succeeded")
 	}
 	want(t, "STATUS", d.asks(t, "Which logins are refused").find(t, "name", `client_auth_failures_total{reason="unknown_user"}`), map[string]string{"value": "1"})
 	want(t, "STATUS", d.awaits(t, "Why do connections end", func(a answer) bool {

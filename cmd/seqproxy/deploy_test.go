@@ -152,7 +152,7 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 		open = append(open, "127.0.0.1:"+port+":"+port)
 	}
 	if !slices.Equal(proxy.Ports, open) {
-		t.Errorf("the proxy's ports are %q, it listens on %q", proxy.Ports, open)
+		t.Errorf("got the proxy's ports %q, want those that it listens on, %q", proxy.Ports, open)
 	}
 	if test := proxy.Healthcheck.Test; len(test) > 0 {
 		t.Errorf("the proxy's health is %q, and not what the Dockerfile says and a test runs", test)
@@ -182,7 +182,7 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 	}
 	readYAML(t, deploy+"prometheus/prometheus.yml", &prometheus)
 	if rules, err := filepath.Glob(deploy + "prometheus/alerts*.yml"); err != nil || !slices.Contains(prometheus.RuleFiles, "alerts*.yml") {
-		t.Errorf("Prometheus reads the rules %q, and there are %q (%v)", prometheus.RuleFiles, rules, err)
+		t.Errorf("got the rules %q of Prometheus, want %q (%v)", prometheus.RuleFiles, rules, err)
 	}
 	if len(prometheus.ScrapeConfigs) != 1 || len(prometheus.ScrapeConfigs[0].StaticConfigs) != 1 {
 		t.Fatalf("Prometheus scrapes %+v", prometheus.ScrapeConfigs)
@@ -326,7 +326,7 @@ func TestTheUnitIsRight(t *testing.T) {
 	}
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("there is no systemd-analyze here")
+		t.Skip("systemd-analyze is not installed")
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -349,7 +349,7 @@ func TestTheUnitIsRight(t *testing.T) {
 func TestTheAccountOfTheUnitIsMade(t *testing.T) {
 	tool, err := exec.LookPath("systemd-sysusers")
 	if err != nil {
-		t.Skip("there is no systemd-sysusers here")
+		t.Skip("systemd-sysusers is not installed")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes accounts")

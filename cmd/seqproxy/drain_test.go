@@ -132,7 +132,7 @@ func (d *drained) events(t *testing.T, none []string, inOrder ...string) {
 	for _, event := range inOrder {
 		at := strings.Index(log[from:], "\t"+event+"\t")
 		if at < 0 {
-			t.Errorf("the log has no line %q behind the ones before of %q", event, inOrder)
+			t.Errorf("the log has no line %q after those before it in %q", event, inOrder)
 			return
 		}
 		from += at + 1
@@ -167,7 +167,7 @@ func (d *drained) rows(t *testing.T) {
 	defer d.mu.Unlock()
 	slices.Sort(d.keys)
 	if len(d.keys) == 0 {
-		t.Error("no client was told of a row")
+		t.Error("no client got an answer for a row")
 	}
 	for _, key := range d.keys {
 		if _, found := slices.BinarySearch(there, key); !found {
@@ -176,7 +176,7 @@ func (d *drained) rows(t *testing.T) {
 	}
 	for i, key := range there {
 		if _, answer := slices.BinarySearch(d.keys, key); !answer || i > 0 && there[i-1] == key {
-			t.Errorf("there is a row %d too many", key)
+			t.Errorf("got the row %d, which no client had acknowledged", key)
 		}
 	}
 }
@@ -405,7 +405,7 @@ func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 				t.Errorf("the log does not say %q", want)
 			}
 			if printed := strings.Contains(d.stderr(), "seqproxy: ended at once by a second signal\n"); printed != (test.status == 1) {
-				t.Errorf("it says that a second signal came: %v", printed)
+				t.Errorf("the output names a second signal: got %v, want %v", printed, !printed)
 			}
 			// The server has rolled back, and no lock is left.
 			d.server.Exec(t, "SET SESSION lock_wait_timeout = 60", "ALTER TABLE d.t COMMENT 'free'")

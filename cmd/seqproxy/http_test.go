@@ -107,7 +107,7 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 	_, metrics := get(t, address, "/metrics")
 	for _, want := range []string{"\ngo_goroutines ", "\nprocess_resident_memory_bytes ", "\nseqproxy_ready 1\n", "\nseqproxy_draining 0\n", "\nseqproxy_config_last_reload_successful 1\n"} {
 		if !strings.Contains(metrics, want) {
-			t.Errorf("/metrics does not hold %q", want)
+			t.Errorf("/metrics does not have %q", want)
 		}
 	}
 	for path, want := range map[string]int{"/debug/pprof/": 404, "/metricsx": 404, "/readyz?sequence=": 400, "/readyz?sequence=a&sequence=b": 400} {
@@ -211,7 +211,7 @@ func TestNotReadyWithoutAnyServerAndWhileStopping(t *testing.T) {
 		t.Errorf("while it stops: got %+v", answer)
 	}
 	if _, metrics := get(t, address, "/metrics"); !strings.Contains(metrics, "\nseqproxy_draining 1\n") {
-		t.Error("seqproxy_draining is not 1 while it stops")
+		t.Error("seqproxy_draining is not 1 during the stop")
 	}
 	if _, err := conn.ExecContext(t.Context(), "DO RELEASE_LOCK('held')"); err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestHealthIsAnsweredWhateverOthersDo(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patience); came.Load() < 600; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("only %d have come", came.Load())
+			t.Fatalf("got only %d connections", came.Load())
 		}
 	}
 	for range 3 {

@@ -190,7 +190,7 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 			for _, p := range []*process{dry, first} {
 				for _, want := range test.print {
 					if !regexp.MustCompile("(?m)^" + want).MatchString(p.stdout()) {
-						t.Errorf("it prints\n%swant a line %s", p.stdout(), want)
+						t.Errorf("got the output\n%swant a line %s", p.stdout(), want)
 					}
 				}
 			}
@@ -241,7 +241,7 @@ func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 	for _, p := range []*process{dry, p} {
 		for _, want := range []string{`sequence round of \w+\.round: it has CYCLE`, `sequence down of \w+\.down: its next number is -1, its increment -1`} {
 			if !regexp.MustCompile(want).MatchString(p.stderr()) {
-				t.Errorf("it says %s, want %s", p.stderr(), want)
+				t.Errorf("got the error %s, want %s", p.stderr(), want)
 			}
 		}
 	}
@@ -296,7 +296,7 @@ func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if want := fmt.Sprintf("album0.photos at %s, album1.photos at %s", shards[0].Addr(), shards[1].Addr()); !strings.Contains(p.stdout(), want) {
-		t.Errorf("it prints\n%swant %s", p.stdout(), want)
+		t.Errorf("got the output\n%swant %s", p.stdout(), want)
 	}
 	p = begin(t, append(args, "-schema", "album2")...)
 	p.end(1)

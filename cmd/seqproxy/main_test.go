@@ -127,7 +127,7 @@ func (p *process) start() {
 		<-p.ended
 		_ = stdin.Close()
 		if printed := p.stderr(); strings.Contains(printed, driverPrints) {
-			t.Errorf("go-sql-driver prints beside the log:\n%s", printed)
+			t.Errorf("go-sql-driver prints among the log lines:\n%s", printed)
 		}
 		if t.Failed() {
 			t.Logf("seqproxy %s\n--- stdout\n%s--- stderr\n%s", strings.Join(p.cmd.Args[1:], " "), p.stdout(), p.stderr())
@@ -176,7 +176,7 @@ func (p *process) awaitCount(text string, times int) {
 			if strings.Count(p.stdout()+p.stderr(), text) >= times {
 				return
 			}
-			p.t.Fatalf("the program ended with %v before it said %q", p.cmd.ProcessState, text)
+			p.t.Fatalf("the program ended with %v before it printed %q", p.cmd.ProcessState, text)
 		default:
 		}
 		if time.Now().After(deadline) {

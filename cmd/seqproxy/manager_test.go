@@ -70,7 +70,7 @@ password = "secret"
 	first := m.next()
 	address := p.address()
 	if want := "READY=1\nSTATUS=listening on " + address; first != want {
-		t.Errorf("first it is told %q, want %q", first, want)
+		t.Errorf("first message: got %q, want %q", first, want)
 	}
 	c, err := net.Dial("tcp", address) // the proxy already listened when it said so
 	if err != nil {
@@ -79,15 +79,15 @@ password = "secret"
 	_ = c.Close()
 	p.signal(syscall.SIGHUP)
 	if got := m.next(); !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[1-9]\d*$`).MatchString(got) {
-		t.Errorf("at a reload it is told %q", got)
+		t.Errorf("message at a reload: got %q", got)
 	}
 	if got := m.next(); !strings.HasPrefix(got, "READY=1\n") {
-		t.Errorf("after the reload it is told %q", got)
+		t.Errorf("message after the reload: got %q", got)
 	}
 	p.signal(syscall.SIGTERM)
 	// Grace, timeout and 10 seconds more.
 	if got, want := m.next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=31000000"; got != want {
-		t.Errorf("at the end it is told %q, want %q", got, want)
+		t.Errorf("last message: got %q, want %q", got, want)
 	}
 	p.end(0)
 }

@@ -65,7 +65,7 @@ max_connections = 1
 	}
 
 	// Clients that come and go.
-	m.awaits("nobody is there", series{"client_connections_accepted_total": 0, `sessions{state="login"}`: 0, `sessions{state="idle"}`: 0})
+	m.awaits("no client is connected", series{"client_connections_accepted_total": 0, `sessions{state="login"}`: 0, `sessions{state="idle"}`: 0})
 	root, few := connect("root"), connect("few")
 	m.awaits("two", series{
 		"client_connections_accepted_total": 2, `client_connections{user="root"}`: 1, `client_connections{user="few"}`: 1,
@@ -150,7 +150,7 @@ max_connections = 1
 			answered <- err
 		}()
 	})
-	m.awaits("it runs", series{"draining": 0, reason("drain"): 0})
+	m.awaits("the proxy runs", series{"draining": 0, reason("drain"): 0})
 	p.signal(syscall.SIGTERM)
 	m.awaits("the proxy stops", series{"draining": 1, "ready": 0, reason("drain"): 1})
 	must(t, lock, "DO RELEASE_LOCK('metered')")

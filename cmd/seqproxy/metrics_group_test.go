@@ -35,7 +35,7 @@ func TestMetricsOfAGroup(t *testing.T) {
 	}
 	all := m.awaits("before", series{on(0): 1, `sequence_server_up{server="` + name + `"}`: 1, line("photos", "given"): 1, line("photos", "reservations error"): 0})
 	if got := len(all.family("sequence_server_node_info")); got != 1 {
-		t.Errorf("numbers are told to be reserved at %d nodes, want one", got)
+		t.Errorf("got reservations at %d nodes, want one", got)
 	}
 
 	// Without the replica no number above the ceiling is given. That is an error, and there is an
@@ -69,6 +69,6 @@ func TestMetricsOfAGroup(t *testing.T) {
 	must(t, c, "SELECT NEXTVAL('photos', 1000)")
 	all = m.awaits("the new primary", series{on(1): 1, line("photos", "given"): 1001001, line("photos", "rewinds"): 0, line("photos", "failed"): 0})
 	if got := all.family("sequence_server_node_info"); len(got) != 1 {
-		t.Errorf("numbers are told to be reserved at %v, want one node", got)
+		t.Errorf("got reservations at %v, want one node", got)
 	}
 }

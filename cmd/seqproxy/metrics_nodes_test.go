@@ -68,7 +68,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	c := s.mustConnect(t, "root", "")
 	connects := of("connect_duration_seconds_count", "main", server.Addr(), "")
 	m.moves("a session that needs its server", []string{"node_connect_duration_seconds_count"}, series{connects: 1}, func() { must(t, c, "DO 1") })
-	all := m.awaits("it rests", series{conns("idle"): 1, conns("active"): 0})
+	all := m.awaits("the session is idle", series{conns("idle"): 1, conns("active"): 0})
 	if took := all[of("connect_duration_seconds_sum", "main", server.Addr(), "")]; took <= 0 {
 		t.Errorf("connecting took %v s", took)
 	}
@@ -104,7 +104,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	if err := receive(t, "the lock", answered); err != nil {
 		t.Fatal(err)
 	}
-	m.awaits("it rests again", before)
+	m.awaits("the session is idle again", before)
 
 	// Answers of servers, and failures to get one.
 	other := s.mustConnect(t, "root", "") // moves from shard to shard
@@ -128,7 +128,7 @@ func TestMetricsOfNodes(t *testing.T) {
 		}
 		for deadline := time.Now().Add(patience); m.read()[line] == was; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: no error %d is told of, but %v", shard, as.code, m.read().family(errors...))
+				t.Fatalf("%s: got no error %d, but %v", shard, as.code, m.read().family(errors...))
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	connecting := of("connections", "far", silent, `,state="connecting"`)
 	for deadline := time.Now().Add(patience); m.read()[connecting] == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Error("no connection that is being made is told of")
+			t.Error("got no connection under way in the metrics, want one")
 			break
 		}
 	}

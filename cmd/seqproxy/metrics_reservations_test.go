@@ -59,7 +59,7 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 		}
 	})
 	if rest := n.read().of("deleted"); len(rest) > 0 {
-		t.Errorf("of a sequence that is no more is told %v", rest)
+		t.Errorf("metrics of a dropped sequence: got %v, want none", rest)
 	}
 }
 
@@ -78,16 +78,16 @@ func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 		n.proxy.reload(n.config(`sequence.allocate_timeout = "300ms"`, ""))
 	})
 	if at := n.read()["config_last_reload_success_timestamp_seconds"]; at < float64(taken.UnixNano())/1e9-0.01 || at > float64(time.Now().UnixNano())/1e9+0.01 {
-		t.Errorf("the last reload is told to have been at %v", at)
+		t.Errorf("time of the last reload: got %v", at)
 	}
 	n.link.Cut()
-	n.awaits("nobody takes numbers", series{up: 0, home: 0})
+	n.awaits("no client takes numbers", series{up: 0, home: 0})
 	for range 9 {
 		must(t, n.c, "SELECT NEXTVAL('photos')")
 	}
 	all := n.awaits("numbers from memory", lines("photos", map[string]float64{"given": 10, "cached": 0, "waits": 1, "failed": 0}))
 	if got := all[`sequence_cover_seconds{sequence="photos"}`]; got != 0 {
-		t.Errorf("no number is held, and the cover is %v seconds", got)
+		t.Errorf("with an empty cache: got a cover of %v seconds, want 0", got)
 	}
 	for i := range 3 {
 		for _, name := range []string{"photos", "strict"} {
@@ -106,7 +106,7 @@ func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	}
 	n.agrees()
 	n.link.Mend()
-	n.awaits("it is back", series{up: 1, home: 1})
+	n.awaits("the server is back", series{up: 1, home: 1})
 	n.proxy.reload(n.config("", ""))
 	must(t, n.c, "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('strict')")
 	n.agrees("photos", "strict")
@@ -121,7 +121,7 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 		t.Helper()
 		value, there := all["sequence_"+metric+`{sequence="photos"}`]
 		if !there {
-			t.Errorf("%s is not told", metric)
+			t.Errorf("got no %s, want it", metric)
 		}
 		return value
 	}
@@ -144,7 +144,7 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	near("skew", of(all, "order_skew_seconds"), 10/rate, 1e-6)
 	ends := of(all, "exhaustion_timestamp_seconds") - 985/rate
 	if from, to := float64(begin.UnixNano())/1e9, float64(end.UnixNano())/1e9; ends < from-0.01 || ends > to+0.01 {
-		t.Errorf("the end is told to come %v s after now, want %v s: now is %v to %v", ends-from+985/rate, 985/rate, from, to)
+		t.Errorf("time to the end: got %v s, want %v s: now is %v to %v", ends-from+985/rate, 985/rate, from, to)
 	}
 
 	must(t, n.c, "SELECT NEXTVAL('photos', 900)", "SELECT NEXTVAL('photos', 80)")
@@ -161,14 +161,14 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	all = n.awaits("the end", lines("photos", map[string]float64{"given": 1000, "cached": 0}))
 	near("used at the end", of(all, "used_ratio"), 1, 0)
 	if got := of(all, "exhaustion_timestamp_seconds"); got < float64(begin.UnixNano())/1e9-0.01 || got > float64(time.Now().UnixNano())/1e9+0.01 {
-		t.Errorf("the end is told to have come at %v", got)
+		t.Errorf("time of the end: got %v", got)
 	}
 
 	must(t, n.c, "CREATE SEQUENCE circle MAXVALUE 20 CACHE 10 CYCLE", "SELECT NEXTVAL('circle')")
 	all = n.awaits("one with CYCLE", lines("circle", map[string]float64{"given": 1}))
 	for _, metric := range []string{"used_ratio", "exhaustion_timestamp_seconds"} {
 		if value, there := all["sequence_"+metric+`{sequence="circle"}`]; there {
-			t.Errorf("%s of a sequence with CYCLE is told: %v", metric, value)
+			t.Errorf("%s of a sequence with CYCLE: got %v, want none", metric, value)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestMetricsOfANewEpoch(t *testing.T) {
 		if got := firstValue(n.c, "SELECT NEXTVAL('photos')"); got != "1" {
 			t.Errorf("got %s, want 1", got)
 		}
-		n.awaits("it goes on", lines("photos", map[string]float64{"cached": 9, "given": float64(i + 2), "rewinds": 0}))
+		n.awaits("numbers go on", lines("photos", map[string]float64{"cached": 9, "given": float64(i + 2), "rewinds": 0}))
 		n.agrees("photos")
 	}
 }
@@ -212,7 +212,7 @@ func TestMetricsNameAThousandSequences(t *testing.T) {
 	total := func(all series, metric string) float64 { return all.family("sequence_" + metric).sum() }
 	all := n.awaits("more than a thousand", lines("other", map[string]float64{"given": more}))
 	if got := len(all.family("sequence_numbers_given_total")); got != named+1 {
-		t.Errorf("%d sequences are told of, want %d and other", got, named)
+		t.Errorf("got %d sequences, want %d and other", got, named)
 	}
 	if got := all["sequences"]; got != named+more {
 		t.Errorf("sequences: got %v, want %d", got, named+more)
@@ -224,7 +224,7 @@ func TestMetricsNameAThousandSequences(t *testing.T) {
 	for series := range all.of("other") {
 		for _, metric := range []string{"cache_size", "cover_seconds", "order_skew_seconds", "used_ratio", "exhaustion", "epoch", "order_home_up"} {
 			if strings.HasPrefix(series, "sequence_"+metric) {
-				t.Errorf("%s is told, which cannot be added up", series)
+				t.Errorf("got %s, which cannot be added up, want none", series)
 			}
 		}
 	}
@@ -241,6 +241,6 @@ func TestMetricsNameAThousandSequences(t *testing.T) {
 		must(t, n.c, "SELECT NEXTVAL('late')")
 	})
 	if got := len(n.read().family("sequence_numbers_given_total")); got != named+1 {
-		t.Errorf("%d sequences are told of, want %d and other", got, named)
+		t.Errorf("got %d sequences, want %d and other", got, named)
 	}
 }

@@ -91,7 +91,7 @@ address = %[1]q
 		}
 	}
 	if output, err := client(t, clients, "root", "", "-e", "SELECT * FROM missing.missing"); err == nil {
-		t.Fatalf("a table that is not there: %s", output)
+		t.Fatalf("an unknown table: %s", output)
 	}
 	db, err := sql.Open("mysql", "root@tcp("+clients+")/"+schema)
 	if err != nil {
@@ -128,7 +128,7 @@ func metricTables(t *testing.T, metrics map[string]metric) map[string]string {
 		short, ours := strings.CutPrefix(name, "seqproxy_")
 		if !ours {
 			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
-				t.Errorf("%s is told, whose name is of nobody", name)
+				t.Errorf("got %s, whose name fits no table of the page", name)
 			}
 			continue
 		}
@@ -310,7 +310,7 @@ func (q queried) check(t *testing.T, where, expr string) (labels []string) {
 		}
 		of, ok := q.labelsOf(match[1])
 		if !ok {
-			t.Errorf("%s: no metric %s is told (%s)", where, match[1], expr)
+			t.Errorf("%s: the proxy has no metric %s (%s)", where, match[1], expr)
 		}
 		metrics++
 		labels = append(labels, of...)
@@ -344,7 +344,7 @@ func promtool(t *testing.T, metrics string) {
 	t.Helper()
 	tool := findPromtool()
 	if tool == "" {
-		t.Skip("all but promtool's checks are done: promtool is not in PATH, nor in .servers (scripts/promtool.sh puts it there)")
+		t.Skip("promtool's checks were left out: it is not in PATH, nor in .servers (scripts/promtool.sh puts it there)")
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "../../deploy/prometheus/alerts.yml"},

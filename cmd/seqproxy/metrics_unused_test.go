@@ -235,7 +235,7 @@ func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 		}
 		must(t, n.c, "DROP SEQUENCE `"+name+"`")
 		if rest := n.read().of(name); len(rest) > 0 {
-			t.Errorf("%s was dropped, and %v is told of it", name, rest)
+			t.Errorf("metrics of the dropped sequence %s: got %v, want none", name, rest)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 		if err := receive(t, "the numbers", answered); err != nil {
 			t.Fatal(err)
 		}
-		all := n.awaits("the numbers that came after all", lines("photos", map[string]float64{"given": given, "failed": 0, "unused refused": 0}))
+		all := n.awaits("the numbers of the late reservation", lines("photos", map[string]float64{"given": given, "failed": 0, "unused refused": 0}))
 		unknown = all[line("photos", "reservations unknown")]
 		if got := all[line("photos", "unused unknown_commit")]; got != 10*unknown {
 			t.Errorf("got %v numbers of %v reservations whose outcome nobody knows, want ten each", got, unknown)
@@ -321,7 +321,7 @@ func TestMetricsOfNumbersWhoseCallerHasGone(t *testing.T) {
 		if err := receive(t, "the client's own end", answered); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
-		n.awaits("the proxy has seen that it is gone", lines("strict", map[string]float64{"waits": waits + 1, "failed": 0}))
+		n.awaits("the proxy has noticed that the client is gone", lines("strict", map[string]float64{"waits": waits + 1, "failed": 0}))
 		release()
 		must(t, n.c, "SELECT NEXTVAL('strict')") // it follows that reservation
 		all := n.awaits("the next number", lines("strict", map[string]float64{"given": given, "waits": waits + 2, "failed": 0, "cached": 0}))

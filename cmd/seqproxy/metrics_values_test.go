@@ -113,7 +113,7 @@ func (m *metered) moves(what string, names []string, want series, run func()) {
 	m.t.Helper()
 	before := m.read().family(names...)
 	if len(before) == 0 {
-		m.t.Fatalf("%s: nothing is told of %q", what, names)
+		m.t.Fatalf("%s: got no series of %q", what, names)
 	}
 	run()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

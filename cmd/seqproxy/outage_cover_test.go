@@ -149,7 +149,7 @@ func (o *outage) row(all answer, f *flow) (cached, remaining, rate float64) {
 	cached, remaining, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
 	if wrong := math.Abs(remaining*rate - cached); wrong > 0.06*(remaining+rate)+1 {
 		// rate and seconds are rounded to one decimal
-		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, remaining, cached, rate)
+		o.t.Errorf("%s: got %v seconds for %v numbers at %v a second", f.name, remaining, cached, rate)
 	}
 	return cached, remaining, rate
 }
@@ -177,7 +177,7 @@ func (o *outage) awaitFilled(limit time.Duration) {
 			return
 		}
 		if time.Now().After(deadline) {
-			o.t.Fatalf("after %v the cover is not held:\n%s", limit, missing)
+			o.t.Fatalf("after %v the cache is below the cover:\n%s", limit, missing)
 		}
 	}
 }
@@ -284,12 +284,12 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 		for _, f := range o.flows {
 			total := f.of(base, "cached_numbers") + f.of(base, "numbers_given_total")
 			if got := f.of(all, "cached_numbers") + f.of(all, "numbers_given_total"); got != total {
-				o.t.Errorf("%s: %v numbers were given or are held, want %v as in the beginning", f.name, got, total)
+				o.t.Errorf("%s: got %v numbers given or cached, want %v as in the beginning", f.name, got, total)
 			}
 			seconds, scraped := f.of(all, "cover_seconds"), f.of(all, "cached_numbers")
 			cached, remaining, rate := o.row(shown, f)
 			if cached > scraped || seconds <= 0 || seconds > scraped/rate*2 {
-				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, scraped, seconds, cached, remaining)
+				o.t.Errorf("%s: got %v numbers for %v s in /metrics, then %v for %v s in SHOW SEQUENCES", f.name, scraped, seconds, cached, remaining)
 			}
 			o.t.Logf("%6.1f s: %-6s %6d given since the kill, %6.0f cached, seconds_left %6.1f", time.Since(killed).Seconds(), f.name, f.taken.Load()-taken[f], cached, remaining)
 		}
@@ -310,7 +310,7 @@ func (o *outage) runsOut(f *flow) {
 	}
 	took := time.Since(begin)
 	if got := float64(f.taken.Load() - before); got != cached {
-		t.Errorf("%s: %v numbers were given, of %v that were held", f.name, got, cached)
+		t.Errorf("%s: got %v numbers, want the %v that were cached", f.name, got, cached)
 	}
 	var refusal *mysql.MySQLError
 	if !errors.As(err, &refusal) || refusal.Number != 1105 {
@@ -409,11 +409,11 @@ func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d was given last, %v are held, and the row has %v", f.last, cached, id)
+			t.Fatalf("got the last number %d, %v cached and the row at %v, which do not add up", f.last, cached, id)
 		}
 	}
 	if cached > 2*size || size > 1.5*1.1*rate*cover.Seconds() {
-		t.Errorf("%v numbers are held, in segments of %v: want two segments at most, of the rate times the cover and a tenth", cached, size)
+		t.Errorf("got %v cached numbers in segments of %v, want two segments at most, of the rate times the cover and a tenth", cached, size)
 	}
 	o.signal(syscall.SIGKILL)
 	o.end(-1)
@@ -424,7 +424,7 @@ func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lost := float64(f.last - last - 1); lost != cached {
-		t.Errorf("%v numbers were lost, of %v that were held", lost, cached)
+		t.Errorf("got a gap of %v numbers, want the %v that were cached", lost, cached)
 	}
 	t.Logf("%d keys a second, %v of cover: %v numbers were lost", rate, cover, cached)
 }

@@ -73,7 +73,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 				to = path
 			}
 			if _, err := os.Stat("../../" + to); err != nil {
-				t.Errorf("%s links to %s, which is not there", path, m[1])
+				t.Errorf("%s links to %s, which does not exist", path, m[1])
 			} else if page, is := all[to]; is && anchor != "" && !anchors(page)[anchor] {
 				t.Errorf("%s links to %s, and %s has no such heading", path, m[1], to)
 			}

@@ -181,7 +181,7 @@ func (w *window) awaits(p *process, what string, shown func(text string) bool) s
 			return text
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("it does not show %s:\n%s", what, text)
+			w.t.Fatalf("the screen does not show %s:\n%s", what, text)
 		}
 		select {
 		case <-p.ended: // its last output may be on its way
@@ -265,7 +265,7 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 			w.resize(150, 30)
 			w.showsPages(p, 2)
 			w.awaits(p, "that a server was killed", func(text string) bool { return strings.Contains(text, "KILLED ") })
-			page = w.awaits(p, "that it is there again", again.MatchString)
+			page = w.awaits(p, "that the server is back", again.MatchString)
 			if twice, there := shownNumber(page, "duplicates"); !there || twice != 0 {
 				t.Errorf("duplicates: got %d, %v:\n%s", twice, there, page)
 			}
@@ -306,7 +306,7 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 				test.look(t, w, p)
 			}
 			p.end(0)
-			page := w.awaits(p, "how it went", func(text string) bool {
+			page := w.awaits(p, "the summary", func(text string) bool {
 				return summary.MatchString(text) && strings.Contains(text, "Stopped the proxy; stopping its servers.\n")
 			})
 			if n := strings.Count(page, "keys/s"); n != 1 || !strings.HasPrefix(page, "seqproxy: keys while servers are killed ") {

@@ -56,7 +56,7 @@ func playgroundAddress(t *testing.T, p *process) string {
 	t.Helper()
 	match := listensOn.FindStringSubmatch(p.stdout())
 	if match == nil {
-		t.Fatal("the playground does not say where it listens")
+		t.Fatal("the playground printed no address")
 	}
 	return match[1]
 }
@@ -267,7 +267,7 @@ func killedServersAreStartedAgain(t *testing.T, home string) {
 	pids := serverPIDs(t, home)
 	if want := fmt.Sprintf("\nFor an outage: kill -9 %d, which is 127.0.0.1:%s (sequences, shard photos0). Keys go on, and 10 seconds later the server is started again.\n",
 		pids[0], query(t, address, "root", "", "SELECT @@port", "album0")); !strings.Contains(p.stdout(), want) {
-		t.Errorf("stdout does not hold %q:\n%s", want, p.stdout())
+		t.Errorf("stdout does not have %q:\n%s", want, p.stdout())
 	}
 	for i, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -302,7 +302,7 @@ func killedServersAreStartedAgain(t *testing.T, home string) {
 	p.end(1)
 	for _, want := range []string{"seqproxy: the server 127.0.0.1:", "(shard photos1) was gone, and cannot be started again: ", "end of " + filepath.Join(home, "server1")} {
 		if !strings.Contains(p.stderr(), want) {
-			t.Errorf("stderr does not hold %q: %s", want, p.stderr())
+			t.Errorf("stderr does not have %q: %s", want, p.stderr())
 		}
 	}
 	awaitServersGone(t, home)
@@ -327,7 +327,7 @@ func secondCtrlCEndsAtOnce(t *testing.T, home string) {
 		}
 		_ = c.Close()
 		if time.Now().After(deadline) {
-			t.Fatal("it accepts clients yet")
+			t.Fatal("the playground still accepts clients")
 		}
 	}
 	time.Sleep(2 * sameWish) // the proxy waits for the statement now
@@ -358,7 +358,7 @@ func TestCtrlCDuringTheStartEndsEverything(t *testing.T) {
 	p.signal(os.Interrupt)
 	p.end(0)
 	if want := "Stopped before everything was ready."; !strings.Contains(p.stdout(), want) {
-		t.Errorf("stdout does not hold %q", want)
+		t.Errorf("stdout does not have %q", want)
 	}
 	if remains, err := os.ReadDir(tmp); err != nil || len(remains) > 0 {
 		t.Errorf("left in the temporary directory: got %v, %v, want nothing", remains, err)
@@ -376,7 +376,7 @@ func playgroundListensOnIPv6(t *testing.T, home string) {
 		t.Errorf("address: got %s, want one of [::1]", address)
 	}
 	if want := " -h ::1 -P "; !strings.Contains(p.stdout(), want) {
-		t.Errorf("the commands to try do not hold %q", want)
+		t.Errorf("the commands to try do not have %q", want)
 	}
 	if got := query(t, address, "root", "", "SELECT 1"); got != "1" {
 		t.Errorf("over IPv6: got %q, want 1", got)

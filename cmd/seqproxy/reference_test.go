@@ -20,7 +20,7 @@ func keepPage(t *testing.T, name string, tables map[string]string) {
 	}
 	page = "<!-- Made by make docs, of the program and of cmd/seqproxy/testdata/pages/" + name + ". -->\n" + page
 	if strings.Contains(page, "{{") {
-		t.Errorf("testdata/pages/%s has a table that nobody makes", name)
+		t.Errorf("testdata/pages/%s has a table that the program does not make", name)
 	}
 	if len(page) > 20_000 {
 		t.Errorf("docs/%s has %d bytes, want 20,000 at most", name, len(page))

@@ -214,7 +214,7 @@ func TestADrainGoesByTheReloadedConfiguration(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		t.Error("the drain goes on")
+		t.Error("the drain did not end")
 	}
 	if !strings.Contains(s.logged(), `"event":"not ready any more"`) {
 		t.Error("there was no grace")

@@ -183,7 +183,7 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 		}
 		s.mustConnect(t, "alice", "a")
 		if !strings.Contains(s.logged(), `"event":"not reloaded"`) {
-			t.Error("it is not in the log")
+			t.Error("the log has no line about the reload")
 		}
 	}
 	good := inFront(server, "max_connections = 77\nconnect_timeout = '1s'", bob)

@@ -146,7 +146,7 @@ func TestEachRoomSaysWhereToStart(t *testing.T) {
 		case name == nil:
 			t.Errorf("%s/doc.go does not say where to start", path)
 		case m.read(t, path).types.Scope().Lookup(string(name[1])) == nil:
-			t.Errorf("%s/doc.go says to start at %s, which is not there", path, name[1])
+			t.Errorf("%s/doc.go says to start at %s, which does not exist", path, name[1])
 		}
 	}
 }
@@ -323,7 +323,7 @@ func (m *module) named(t *testing.T, name string) (all []*types.Named) {
 		}
 	}
 	if len(all) == 0 {
-		t.Errorf("the floors have %s, which is not there", name)
+		t.Errorf("the floors have %s, which does not exist", name)
 	}
 	return all
 }

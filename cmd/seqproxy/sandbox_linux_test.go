@@ -111,7 +111,7 @@ func allowedCalls(t *testing.T, filters []string) string {
 	t.Helper()
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("there is no systemd-analyze here, which knows the names of groups of system calls")
+		t.Skip("systemd-analyze is not installed, which has the groups of system calls")
 	}
 	out, err := exec.Command(tool, "syscall-filter", "--no-pager").Output()
 	if err != nil {
@@ -153,7 +153,7 @@ func allowedCalls(t *testing.T, filters []string) string {
 	for _, f := range filters {
 		name, denied := strings.CutPrefix(f, "~")
 		if groups[name] == nil {
-			t.Fatalf("systemd does not know %s", name)
+			t.Fatalf("systemd has no group %s", name)
 		}
 		set(name, !denied)
 	}
@@ -303,7 +303,7 @@ address = "` + s.Addr() + `"
 	p := run(put("/seqproxy.toml", config("/log/seqproxy.log")))
 	address, ok := strings.CutPrefix(m.next(), "READY=1\nSTATUS=listening on ")
 	if !ok {
-		t.Fatalf("it is not ready: %s", p.stderr())
+		t.Fatalf("the proxy is not ready: %s", p.stderr())
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -322,7 +322,7 @@ address = "` + s.Addr() + `"
 		t.Fatal("the log does not say where metrics are")
 	}
 	if _, metrics := get(t, web[1], "/metrics"); !strings.Contains(metrics, "\nprocess_open_fds ") {
-		t.Error("/metrics does not tell of the process")
+		t.Error("/metrics has nothing about the process")
 	}
 
 	// ExecReload, as systemd runs it.
@@ -331,10 +331,10 @@ address = "` + s.Addr() + `"
 		t.Fatalf("%q: %v: %s", reload, err, out)
 	}
 	if got := m.next(); !strings.HasPrefix(got, "RELOADING=1\n") {
-		t.Errorf("at a reload systemd is told %q", got)
+		t.Errorf("systemd's message at a reload: got %q", got)
 	}
 	if got := m.next(); !strings.HasPrefix(got, "READY=1\n") {
-		t.Errorf("after the reload systemd is told %q", got)
+		t.Errorf("systemd's message after the reload: got %q", got)
 	}
 	if err := os.Rename(base+"/log/seqproxy.log", base+"/log/seqproxy.log.1"); err != nil {
 		t.Fatal(err)
@@ -343,11 +343,11 @@ address = "` + s.Addr() + `"
 	awaitInFile(t, base+"/log/seqproxy.log", "log file opened again")
 	p.signal(syscall.SIGTERM)
 	if got := m.next(); !strings.HasPrefix(got, "STOPPING=1\n") {
-		t.Errorf("at the end systemd is told %q", got)
+		t.Errorf("systemd's last message: got %q", got)
 	}
 	p.end(0)
 	if _, err := os.Stat(base + "/state/state"); err != nil {
-		t.Errorf("what it remembers: %v", err)
+		t.Errorf("the state file: %v", err)
 	}
 	if info, err := os.Stat(base + "/log/seqproxy.log"); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the log file: got %v, %v, want 0640", info.Mode(), err)

@@ -43,7 +43,7 @@ func TestTestsOfSequenceReachInsideThroughTheSeam(t *testing.T) {
 		}
 		for _, d := range f.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") {
-				t.Errorf("%s has %s; tests stand beside the seam", path, f.Name.Name)
+				t.Errorf("%s has %s, want no test in the seam", path, f.Name.Name)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestInFrontOfOneServerWithoutAConfiguration(t *testing.T) {
 		}
 	}
 	if strings.Contains(p.stderr(), "secret") {
-		t.Error("the log holds the password")
+		t.Error("the log has the password")
 	}
 	if got := p.stdout(); got != "" {
 		t.Errorf("stdout: got %q, want nothing", got)
@@ -119,7 +119,7 @@ func TestInFrontOfOneServerItsAccountsLogIn(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		p.end(0)
 		if strings.Contains(p.stderr(), "secret") {
-			t.Error("the log holds the password")
+			t.Error("the log has the password")
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestKeysThatComeTwiceAreSeen(t *testing.T) {
 	}
 	for _, key := range []uint64{0, 64, 65536, 1<<64 - 1} {
 		if s.add(key) {
-			t.Errorf("%d came twice and was not seen", key)
+			t.Errorf("%d came twice and was not counted", key)
 		}
 	}
 	if all, twice := s.counts(); all != 12 || twice != 4 {
@@ -46,7 +46,7 @@ func TestTheDemoFailsWhenAKeyComesTwice(t *testing.T) {
 		t.Errorf("got %v, want ErrTwice\n%s", err, out.String())
 	}
 	if strings.Contains(out.String(), " 0 duplicates") {
-		t.Errorf("want the duplicates told, got\n%s", out.String())
+		t.Errorf("got\n%swant the duplicates in it", out.String())
 	}
 }
 

@@ -125,7 +125,7 @@ func TestTheLimiterIsBounded(t *testing.T) {
 	}
 	l.limit.mu.Unlock()
 	if events > maxLimited+1 || equal > events*10 {
-		t.Errorf("holds %d events and %d subjects, want at most %d and ten for each", events, equal, maxLimited+1)
+		t.Errorf("got %d events and %d subjects in memory, want at most %d and ten for each", events, equal, maxLimited+1)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

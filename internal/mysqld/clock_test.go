@@ -57,7 +57,7 @@ func TestTheClockOfAServerJumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := remains(pid); len(found) > 0 {
-		t.Errorf("the server that was killed left %v", found)
+		t.Errorf("after a kill: got the files %v, want none", found)
 	}
 	if err := s.Restart(context.Background()); err != nil {
 		t.Fatal(err)
@@ -75,10 +75,10 @@ func TestTheClockOfAServerJumps(t *testing.T) {
 		t.Error(err)
 	}
 	if found := remains(pid); len(found) > 0 {
-		t.Errorf("the server that was stopped left %v", found)
+		t.Errorf("after a stop: got the files %v, want none", found)
 	}
 	if err := start(t, Config{}).SetClock(time.Hour); err == nil {
-		t.Error("the clock of a server without one of its own was set")
+		t.Error("setting the clock of a server without the library: got no error, want one")
 	}
 }
 

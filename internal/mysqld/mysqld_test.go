@@ -348,7 +348,7 @@ func TestACancelledInitLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(remains) != 0 {
-		t.Errorf("left behind: %v", remains)
+		t.Errorf("got the files %v, want none", remains)
 	}
 }
 
@@ -393,7 +393,7 @@ func TestTheServerIsOutOfTheTerminalsReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	if group == syscall.Getpgrp() {
-		t.Error("the server is in our process group: Ctrl-C would end it before us")
+		t.Error("the server is in the test's process group: Ctrl-C would end it first")
 	}
 }
 

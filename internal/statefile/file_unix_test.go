@@ -27,7 +27,7 @@ func fill(t *testing.T, f *File, again bool) {
 		_ = f.file.Close()
 		device, err := os.OpenFile(full, os.O_RDWR, 0)
 		if err != nil {
-			t.Skipf("there is no %s here: %v", full, err)
+			t.Skipf("this system has no %s: %v", full, err)
 		}
 		f.file = device
 	}

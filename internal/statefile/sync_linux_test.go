@@ -16,7 +16,7 @@ func unflushed(t *testing.T, f *os.File) uint64 {
 	var all unix.CachestatRange // of no length: to the end
 	var pages unix.Cachestat_t
 	if err := unix.Cachestat(uint(f.Fd()), &all, &pages, 0); err != nil {
-		t.Skipf("this kernel does not tell what is on disk (cachestat, Linux 6.5): %v", err)
+		t.Skipf("this kernel does not report what is on disk (cachestat, Linux 6.5): %v", err)
 	}
 	return pages.Dirty + pages.Writeback
 }
@@ -33,7 +33,7 @@ func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if unflushed(t, control) == 0 {
-		t.Skip("the file system of the temporary directory does not tell what is on disk")
+		t.Skip("the file system of the temporary directory does not report what is on disk")
 	}
 	f, _ := open(t, dir)
 	check := func(when string) {

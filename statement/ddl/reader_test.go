@@ -77,7 +77,7 @@ func FuzzReader(f *testing.F) {
 		}
 		r := read(sql, mode, readers[int(which)%len(readers)])
 		if !r.ended() && r.To.Problem == "" && r.To.Unsupported == "" {
-			t.Fatalf("%q: it ends at %d with nothing to say", sql, r.Start)
+			t.Fatalf("%q: ended at %d without a Problem", sql, r.Start)
 		}
 		if len(r.To.Names) != len(r.To.Schemas) {
 			t.Fatalf("%q: %d names and %d schemas", sql, len(r.To.Names), len(r.To.Schemas))

@@ -148,17 +148,17 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 func TestATicketIsReadInTheSessionsMode(t *testing.T) {
 	double := []byte(`REPLACE INTO tickets64 (stub) VALUES ("a")`)
 	if _, ok := idiom.MatchTicket(double, lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}); ok {
-		t.Errorf("%s with ANSI_QUOTES: it is a ticket, but \"a\" is a column", double)
+		t.Errorf("%s with ANSI_QUOTES: got a ticket, but \"a\" is a column", double)
 	}
 	backslash := []byte(`REPLACE INTO tickets64 (stub) VALUES ('\')`)
 	if m, ok := idiom.MatchTicket(backslash, lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
 		t.Errorf("%s with NO_BACKSLASH_ESCAPES: got %q, %v, want the key \\", backslash, m.Key, ok)
 	}
 	if _, ok := idiom.MatchTicket(backslash, lex.Mode{}); ok {
-		t.Errorf("%s: it is a ticket, but the string does not end", backslash)
+		t.Errorf("%s: got a ticket, but the string does not end", backslash)
 	}
 	if _, ok := idiom.MatchTicket(backslash, lex.Mode{Charset: lex.Unsupported}); ok {
-		t.Errorf("%s in an unknown character set: it is a ticket", backslash)
+		t.Errorf("%s in an unknown character set: got a ticket, want none", backslash)
 	}
 }
 
@@ -181,7 +181,7 @@ func FuzzMatchTicket(f *testing.F) {
 		}
 		again, ok := idiom.MatchTicket([]byte(one+"; SELECT 1"), lex.Mode{})
 		if !ok || string(again.Key) != string(m.Key) || again.Kind != m.Kind || again.Step != m.Step {
-			t.Fatalf("%q: with a statement behind it is another ticket", one)
+			t.Fatalf("%q: the ticket differs with a statement after it", one)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func FuzzScan(f *testing.F) {
 			t.Errorf("%q in %+v: the second statement is not seen", sql, mode)
 		}
 		if got && !second && !bytes.Contains(sql, []byte("!")) && bytes.IndexByte(sql, ';') < 0 {
-			t.Errorf("%q in %+v: there is no second statement", sql, mode)
+			t.Errorf("%q in %+v: got no second statement, want one", sql, mode)
 		}
 	})
 }

@@ -83,7 +83,7 @@ func TestRedactTheBeginningOfAText(t *testing.T) {
 	for n := range len(sql) {
 		got := string(Append(nil, []byte(sql[:n]), lex.Mode{}, true))
 		if strings.Contains(strings.ToLower(got), secret) {
-			t.Errorf("cut at %d: %q holds the secret", n, got)
+			t.Errorf("cut at %d: %q has the secret", n, got)
 		}
 		if got == NotUnderstood && n < len("SELECT a") {
 			continue // nothing can be read yet
@@ -314,7 +314,7 @@ func FuzzRedact(f *testing.F) {
 			got := string(Append(nil, sql, mode, cut))
 			for _, form := range []string{marker, fmt.Sprintf("%x", marker), "918273645"} {
 				if strings.Contains(strings.ToLower(got), form) {
-					t.Fatalf("in %+v of %q there is left %q", mode, sql, got)
+					t.Fatalf("in %+v, %q became %q, which has a literal", mode, sql, got)
 				}
 			}
 			return got

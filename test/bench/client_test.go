@@ -39,7 +39,7 @@ func TestRightAnswerIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.r != c.w {
-		t.Errorf("%d bytes are left", c.w-c.r)
+		t.Errorf("got %d unread bytes, want none", c.w-c.r)
 	}
 }
 

@@ -46,7 +46,7 @@ func privateTemp(t *testing.T) {
 	t.Cleanup(func() {
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil || len(files) > 0 {
-			t.Errorf("temporary files are left: %v, %v", files, err)
+			t.Errorf("temporary files remain: %v, %v", files, err)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func TestThePageOfPerformanceHasTheFigures(t *testing.T) {
 	for _, p := range published {
 		at := slices.IndexFunc(limits, func(l limit) bool { return l.workload == p.workload && l.figure == p.figure })
 		if at < 0 {
-			t.Fatalf("there is no limit for %s, %s", p.workload, p.figure)
+			t.Fatalf("%s, %s has no limit", p.workload, p.figure)
 		}
 		median, _, _ := strings.Cut(p.measured, " ")
 		measured, err := strconv.ParseFloat(median, 64)

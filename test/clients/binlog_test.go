@@ -20,7 +20,7 @@ func binlogIsReadAndFollowed(t *testing.T, p *place) {
 	file := p.binlog(t)
 	p.server.Exec(t, "FLUSH BINARY LOGS")
 	if got := p.both(t, nil, "binlog", "--read-from-remote-server", "--base64-output=DECODE-ROWS", "-vv", file); !strings.Contains(got, "'uno'") {
-		t.Errorf("the log does not hold the last statement: %.2000s", got)
+		t.Errorf("the log does not have the last statement: %.2000s", got)
 	}
 	if _, errs := p.try(t, p.proxy, "", "binlog", "--read-from-remote-server", "no_such_log.000001"); !strings.Contains(errs, "Could not find first log file") {
 		t.Errorf("a log that is not there: got %q", errs)

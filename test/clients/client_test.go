@@ -156,7 +156,7 @@ func run(ctx context.Context, t *testing.T, p *place, to target, stdin string, c
 	t.Helper()
 	out, errs, err := output(ctx, t, p, to, stdin, command...)
 	if err != nil || len(errs) > 0 {
-		err = fmt.Errorf("%s: %v; it said: %s", filepath.Base(command[0]), err, tail(string(errs)))
+		err = fmt.Errorf("%s: %v; it printed: %s", filepath.Base(command[0]), err, tail(string(errs)))
 	}
 	return out, err
 }
@@ -194,7 +194,7 @@ func (c client) find(t *testing.T) {
 	switch what := c.missing(); {
 	case what == "":
 	case c.unpacked:
-		t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", what)
+		t.Skipf("%s is missing; `make servers` unpacks it, where it is available", what)
 	default:
 		lacking(t, what)
 	}

@@ -136,7 +136,7 @@ func connectors(t *testing.T, p *place, addr string) map[string]func(context.Con
 			case missing != "" && name == "mariadb":
 				lacking(t, missing)
 			case missing != "":
-				t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", missing)
+				t.Skipf("%s is missing; `make servers` unpacks it, where it is available", missing)
 			}
 			args := []string{path, "--no-defaults", "--auto-rehash", "--table", "-vvv", "--show-warnings", "-h", to.host, "-P", to.port, "-u", user, "-p" + password}
 			if name == "mysql" {

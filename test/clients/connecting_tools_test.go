@@ -35,7 +35,7 @@ func TestCommandLineClientsAndToolsConnectToTheAdminAddress(t *testing.T) {
 			case missing != "" && name == "mariadb":
 				lacking(t, missing)
 			case missing != "":
-				t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", missing)
+				t.Skipf("%s is missing; `make servers` unpacks it, where it is available", missing)
 			}
 			plain := []string{"--skip-ssl"}
 			if name == "mysql" {

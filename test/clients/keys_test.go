@@ -248,7 +248,7 @@ func checkKeys(t *testing.T, tr transcript) {
 		}
 		reported, rows := sorted(both[0]), sorted(both[1])
 		if len(rows) == 0 || len(reported) != len(rows) {
-			t.Errorf("%s: the program told %s, but the rows are %s", s.Step, text(reported), text(rows))
+			t.Errorf("%s: the program reports %s, but the rows are %s", s.Step, text(reported), text(rows))
 			continue
 		}
 		for i := range rows {

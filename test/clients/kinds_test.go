@@ -160,7 +160,7 @@ func kindTest(t *testing.T, p *place, driver int) {
 				wrong = "it is " + cell
 			}
 			if wrong != "" {
-				t.Errorf("%s, %s of %q: %s (it told %s, and the keys are %q)", k.name, f.name, of.clause, wrong, text(value), keys)
+				t.Errorf("%s, %s of %q: %s (it reports %s, and the keys are %q)", k.name, f.name, of.clause, wrong, text(value), keys)
 			}
 			run.Cells[f.name] = cell
 		}

@@ -226,7 +226,7 @@ func sqlalchemyMakesAndDrops(t *testing.T, p *place, driver string) {
 		lacking(t, what)
 	}
 	if !p.server.IsMariaDB() {
-		t.Skip("SQLAlchemy knows no sequences in front of MySQL")
+		t.Skip("SQLAlchemy has no sequences for MySQL")
 	}
 	run := func(addr, schema string, command ...string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)

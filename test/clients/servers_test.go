@@ -199,7 +199,7 @@ func awaitAddresses(t *testing.T, log *lockedText) (address, admin string) {
 			return m[1], m[2]
 		}
 	}
-	t.Fatalf("the proxy does not say where it listens:\n%s", log.String())
+	t.Fatalf("the proxy logged no address:\n%s", log.String())
 	return "", ""
 }
 

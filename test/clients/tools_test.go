@@ -31,7 +31,7 @@ func (p *place) tool(t *testing.T, name string) string {
 	if p.server.Flavour() == mysqld.MySQL {
 		path, missing := unpacked("mysql-9", program)
 		if missing != "" {
-			t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", program)
+			t.Skipf("%s is missing; `make servers` unpacks it, where it is available", program)
 		}
 		return path
 	}
@@ -156,7 +156,7 @@ func dumpIsTheSameAndReloads(t *testing.T, p *place) {
 	p.both(t, dumpVaries, "dump", append(all, "--lock-tables", "--skip-extended-insert", "--ignore-table=shop.wide", "--complete-insert", "shop")...)
 	definitions := p.both(t, dumpVaries, "dump", append(all, "--single-transaction", "--quick", "--xml", "--no-data", "shop")...)
 	if !regexp.MustCompile(`Key_name="word"[^>]* Cardinality="\d{4,}"`).MatchString(definitions) {
-		t.Errorf("a dump as XML tells nothing of how many words there are:\n%s", tail(definitions))
+		t.Errorf("a dump as XML has no number of words:\n%s", tail(definitions))
 	}
 	dump := p.both(t, dumpVaries, "dump", append(all, "--single-transaction", "shop")...)
 

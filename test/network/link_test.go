@@ -238,7 +238,7 @@ func TestSilenceHoldsEverythingBackInBothDirections(t *testing.T) {
 	l.Set(Fair)
 	heard := []string{<-f.heard, <-f.heard}
 	if slices.Sort(heard); !slices.Equal(heard, []string{"four", "three"}) {
-		t.Errorf("the server got %q, want what was held back", heard)
+		t.Errorf("the server got %q, want the delayed bytes", heard)
 	}
 	f.ended(t, io.EOF)
 	if got := string(gets(t, c, 7)); got != "okthree" {
@@ -488,7 +488,7 @@ func TestNothingIsLeftOfConnectionsThatEndUnderWay(t *testing.T) {
 		l.Close() // waits for everything
 		l.mu.Lock()
 		if n := len(l.pairs); n > 0 {
-			t.Errorf("%d connections are left", n)
+			t.Errorf("%d connections remain", n)
 		}
 		l.mu.Unlock()
 	}

@@ -100,7 +100,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 				t.Error("no clock of a proxy jumped")
 			}
 			if r.days < 3 {
-				t.Errorf("keys came in %d short days", r.days)
+				t.Errorf("got keys in %d short days, want more", r.days)
 			}
 			for name, requests := range r.Requests() {
 				if requests == 0 {
