@@ -65,6 +65,7 @@ func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 		"LOAD DATA INFILE 'nowhere' INTO TABLE photos (title)",
 		"PREPARE s FROM 'INSERT INTO photos (id, title) VALUES (?, ''x'')'",
 		"PREPARE s FROM 'INSERT INTO photos (title) SELECT title FROM photos'",
+		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; INSERT INTO photos (id, title) VALUES (0, 'x')",
 		"SELECT 1; INSERT INTO photos (title, parent) VALUES ('x', LAST_INSERT_ID()), ('y', LAST_INSERT_ID())",
 		"INSERT INTO photos (title) VALUES ('" + strings.Repeat("x", 1<<16) + "')",
 	}

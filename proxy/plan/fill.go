@@ -336,6 +336,29 @@ func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
 	return m, answer == Yes, Verdict{}
 }
 
+// setBefore says whether a statement before the one at index may set a variable: the server has
+// another value when it runs that than it has now.
+func (t *filling) setBefore(index int, name string) bool {
+	for _, part := range t.st.Parts[:min(index, len(t.st.Parts))] {
+		switch part.Kind {
+		case statement.Execute, statement.ExecuteImmediate, statement.Other:
+			return true
+		}
+		for _, a := range t.st.Assignments[part.From:part.To] {
+			if a.Target == statement.SessionVariable && string(a.Name) == name || a.Target == statement.TargetUnknown {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setInText refuses an INSERT whose key depends on what the same text sets before.
+func setInText(b *Binding) Verdict {
+	return notSupported("INSERT into %s, whose column %s is filled from sequence %s, with 0 or several rows behind a SET of sql_mode or auto_increment_increment "+
+		"in one text is not supported: send the SET alone", b.Table, b.Column, b.Sequence)
+}
+
 // decideRows decides what becomes of each row of the INSERT just read.
 func (t *filling) decideRows(k *FilledKey) Verdict {
 	in, key, prepared := k.Insertion, &k.Key, t.f.At == AtPrepare
@@ -387,6 +410,9 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	if expressions && prepared && (k.Bulk || k.Params) {
 		return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported in a prepared statement: give a number or NULL",
 			k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
+	}
+	if !k.Binding.Texts && (in.MayBeZero() && t.setBefore(k.Statement, "sql_mode") || len(k.Filled) > 1 && t.setBefore(k.Statement, state.StepVariable)) {
+		return setInText(k.Binding)
 	}
 	k.Leader = max(k.Leader, 0)
 	// A key that is added stands last, and is evaluated last.
@@ -440,7 +466,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 			return Verdict{}
 		}
 		var v Verdict
-		if item, v = t.emptyItem(&q, key, columns); v.Kind != Go || len(t.needs) > 0 {
+		if item, v = t.emptyItem(i, &q, b, key, columns); v.Kind != Go || len(t.needs) > 0 {
 			return v
 		}
 		if item == nil {
@@ -481,7 +507,7 @@ func givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict
 
 // emptyItem returns the item of a query that is the key, if it is a literal in whose
 // place a number is put; else nil.
-func (t *filling) emptyItem(q *statement.InsertSelect, key *statement.Key, columns int) (*statement.InsertValue, Verdict) {
+func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *statement.Key, columns int) (*statement.InsertValue, Verdict) {
 	item := q.KeyItem(key.Index, columns)
 	if item == nil {
 		return nil, Verdict{}
@@ -493,6 +519,9 @@ func (t *filling) emptyItem(q *statement.InsertSelect, key *statement.Key, colum
 		modes, is, v := t.modes()
 		if !is {
 			return nil, v
+		}
+		if t.setBefore(t.st.Tables[i].Statement, "sql_mode") {
+			return nil, setInText(b)
 		}
 		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || t.in.Ignore
 		if key.Fills(item.Kind) {

@@ -55,6 +55,17 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		{name: "NULL", text: "INSERT INTO photos (id, a) VALUES (NULL, 1)", want: "INSERT INTO photos (id, a) VALUES (LAST_INSERT_ID(?), 1)"},
 		{name: "a number of its own", text: "INSERT INTO photos (id, a) VALUES (7, 1)", want: "INSERT INTO photos (id, a) VALUES (7, 1)"},
 		{name: "0", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: strict}, want: "INSERT INTO photos (id) VALUES (LAST_INSERT_ID(?))", rounds: 1},
+		{name: "0 behind its mode", text: "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; INSERT INTO photos (id) VALUES (0)", server: server{modes: strict}, rounds: 1, refusal: "send the SET alone"},
+		{
+			name: "0 behind the end of its mode", text: "/*!40101 SET SQL_MODE = @OLD_SQL_MODE */; INSERT INTO photos (id) SELECT 0",
+			server: server{columns: "id a", modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 2, refusal: "send the SET alone",
+		},
+		{name: "keys behind a mode", text: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)", server: server{modes: strict}, rounds: 1, want: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)"},
+		{
+			name: "several rows behind their distance", text: "SET auto_increment_increment = 10; INSERT INTO photos (a) VALUES (1), (2)",
+			server: server{modes: strict}, rounds: 1, refusal: "send the SET alone",
+		},
+		{name: "0 before a mode", text: "INSERT INTO photos (id) VALUES (0); SET sql_mode = ''", server: server{modes: strict}, rounds: 1, want: "INSERT INTO photos (id) VALUES (LAST_INSERT_ID(?)); SET sql_mode = ''"},
 		{name: "0 is a value", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 1},
 		{
 			name: "several rows", text: "INSERT INTO photos (a) VALUES (1), (2)", server: server{modes: strict},
