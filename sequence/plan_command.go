@@ -53,7 +53,7 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 				return &groupError{v.Name()}
 			}
 		}
-		if s.servers.Now().Plan.Number == 0 && len(s.servers.Now().Members) > 1 {
+		if s.servers.Now().Number == 0 && len(s.servers.Now().Members) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {
 				return errors.Join(err, s.servers.ErrNoPlan())
 			}

@@ -140,7 +140,7 @@ func (a *servers) Settle(ctx context.Context) error {
 // all say so all were restored, and there is no newer one any more.
 func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 	now := a.Now()
-	if !now.Settled || number >= now.Plan.Number {
+	if !now.Settled || number >= now.Number {
 		return nil
 	}
 	var away []error
@@ -153,7 +153,7 @@ func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 		return nil
 	}
 	return fmt.Errorf("plan %d of the sequence servers is in force, and those that can be reached know plan %d at most, as after a restore from a backup: "+
-		"they give no numbers until one that knows it is back: %w", now.Plan.Number, number, errors.Join(away...))
+		"they give no numbers until one that knows it is back: %w", now.Number, number, errors.Join(away...))
 }
 
 // meet asks all known servers for their plans.
@@ -177,12 +177,25 @@ func (a *servers) meet(ctx context.Context) []change.Met {
 	return met
 }
 
+// amongOf is what members know of a plan.
+func amongOf(plan *Plan) (w member.Among) {
+	w.Number = plan.Number
+	if plan.Interleave == InterleaveBlock {
+		w.Block = plan.Block
+	}
+	for _, m := range plan.Members {
+		w.IDs = append(w.IDs, m.ID)
+	}
+	return w
+}
+
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
 // a.Changing is held.
 func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 	now := a.Now()
-	w := &view{Settled: true, Among: member.Among{Plan: *plan, Ahead: a.Ahead}}
-	if now.Settled && now.Plan.Number == plan.Number {
+	w := &view{Settled: true, Plan: *plan, Among: amongOf(plan)}
+	w.Ahead = a.Ahead
+	if now.Settled && now.Number == plan.Number {
 		return nil
 	}
 	if plan.Number == 0 {
@@ -279,7 +292,7 @@ func (a *servers) warnLocked(w *view) {
 		return
 	}
 	a.warned = said
-	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.Plan.Number),
+	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.Number),
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 

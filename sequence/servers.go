@@ -56,6 +56,7 @@ type servers struct {
 type view struct {
 	// the servers were asked which plan there is; without several of them they need not be
 	Settled bool
+	Plan    Plan // Number 0: there is none, and one server
 	member.Among
 }
 
@@ -275,7 +276,7 @@ func (a *servers) isOutdated(ctx context.Context, w *view) bool {
 	other := make([]bool, len(w.Members))
 	member.Each(ctx, w.Members, func(ctx context.Context, i int, v *server) error {
 		m, _, err := v.Plans.Membership(ctx, v.Pool())
-		other[i] = err == nil && m.Plan != w.Plan.Number
+		other[i] = err == nil && m.Plan != w.Number
 		return err
 	})
 	return slices.Contains(other, true)

@@ -25,7 +25,7 @@ func (s *Sequences) Stride() uint64 {
 	switch {
 	case len(w.Members) < 2:
 		return 1
-	case w.Settled && w.Plan.Interleave == InterleaveStep, !w.Settled && s.opts.Interleave == InterleaveStep:
+	case w.Settled && w.InSteps(), !w.Settled && s.opts.Interleave == InterleaveStep:
 		return uint64(len(w.Members))
 	}
 	return 1
@@ -43,7 +43,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	}
 	defer s.tasks.Done()
 	w := s.servers.Now()
-	if !w.Settled || !w.Several() || w.Plan.Interleave == InterleaveStep {
+	if !w.Settled || !w.Several() || w.InSteps() {
 		r, stop := s.request(ctx)
 		defer stop()
 		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
@@ -67,7 +67,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		return false, 1, nil
 	}
 	s.startFollowing() // so that it is heard when they are not any more
-	if w.Plan.Interleave == InterleaveStep && !s.servers.tuning.Load().NoDirectWriters {
+	if w.InSteps() && !s.servers.tuning.Load().NoDirectWriters {
 		return true, uint64(len(w.Members)), nil
 	}
 	return true, 1, nil
@@ -79,7 +79,7 @@ func (a *servers) HearPlan(ctx context.Context) (w *view, err error) {
 	err = a.Under(ctx, func(now *view) error {
 		w = now
 		live := now.Live()
-		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.Plan.Number) })
+		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.Number) })
 		otherwise := func(err error) bool {
 			return errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen)
 		}
@@ -107,7 +107,7 @@ func (a *servers) FindAll(ctx context.Context, among *member.Among, name string)
 // StaysInForce implements [member.Agreement].
 func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
 	w := a.Now()
-	return w.Plan.Number == plan && a.Reread(ctx, w) == nil && a.Now() == w
+	return w.Number == plan && a.Reread(ctx, w) == nil && a.Now() == w
 }
 
 // Clock is the time of the sequence server. Of several members it is the middle one of those that

@@ -63,7 +63,7 @@ type ServerStats struct {
 
 // PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known
 // yet. It does no I/O.
-func (s *Sequences) PlanNumber() uint64 { return s.servers.Now().Plan.Number }
+func (s *Sequences) PlanNumber() uint64 { return s.servers.Now().Number }
 
 // StateFailing says whether what has to be remembered in the state directory cannot be written, for
 // which no numbers are reserved. kept is false if there is no such directory. It does no I/O.

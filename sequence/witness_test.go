@@ -183,21 +183,6 @@ func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 	e.change(t, s, stopped)
 }
 
-func TestWhereACeilingIsSet(t *testing.T) {
-	for _, c := range []struct{ position, highest, ahead, want uint64 }{
-		{0, 1<<64 - 1, sequence.CeilingAhead, sequence.CeilingAhead},
-		{1000, 1<<64 - 1, sequence.CeilingAhead, 1000 + sequence.CeilingAhead},
-		{0, 1<<32 - 1, sequence.CeilingAhead, 1<<24 - 1},
-		{1<<32 - 1, 1<<32 - 1, sequence.CeilingAhead, 1<<32 - 1},
-		{1 << 40, 1<<32 - 1, sequence.CeilingAhead, 1<<32 - 1},
-		{1<<64 - 1, 1<<64 - 1, sequence.CeilingAhead, 1<<64 - 1},
-	} {
-		if got := change.CeilingAbove(c.position, c.highest, c.ahead); got != c.want {
-			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
-		}
-	}
-}
-
 // A member gives nothing by a ceiling that it was told by another one, and that nobody else knows:
 // whoever told it may have died, or been cut off, in the middle.
 func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {

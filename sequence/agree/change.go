@@ -9,7 +9,6 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
@@ -218,7 +217,7 @@ func (a Definitions) RaiseAbove(ctx context.Context, name string, floor uint64) 
 // numbers are left then.
 func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
-	alone := Of(&member.Among{Plan: change.Plan{Number: v.Share().Plan}, Members: []*member.Server{v}}, nil)
+	alone := Of(&member.Among{Number: v.Share().Plan, Members: []*member.Server{v}}, nil)
 	err = alone.amend(ctx, name, func(g *Agreed) error {
 		r := g.merged()
 		found = r.Rule()

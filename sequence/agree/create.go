@@ -9,7 +9,6 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/link"
@@ -140,7 +139,7 @@ func (a Definitions) dividable(d *define.Definition) error {
 		return store.NotDivided(a.Members[0].Share(), d.Name, d.Increment)
 	case d.Cycle:
 		return define.NeedsOneServer("sequence %q: CYCLE", d.Name)
-	case d.Kind.HasClock() && a.Plan.Interleave == change.InterleaveStep:
+	case d.Kind.HasClock() && a.InSteps():
 		return define.NeedsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
 	}
 	return nil

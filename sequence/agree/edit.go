@@ -135,7 +135,7 @@ func (a Definitions) editOnce(ctx context.Context, need int, name string, first 
 // the server keeps it for a proxy that stands still.
 func (a Definitions) begin(ctx context.Context, v *member.Server) (*edit, error) {
 	h := v.Share()
-	if h.Plan != a.Plan.Number {
+	if h.Plan != a.Number {
 		return nil, store.OutcomeOldPlan
 	}
 	conn, err := a.connect(ctx, v)

@@ -3,17 +3,9 @@ package change
 import (
 	"slices"
 	"strings"
+
+	"seqproxy/sequence/segment"
 )
-
-// ceilingShare is of what is left of a sequence: a ceiling is at most this part of it ahead.
-const ceilingShare = 256
-
-// CeilingAbove is how far a member may go that has reached a position of a sequence that ends at
-// highest, before a witness records more.
-func CeilingAbove(position, highest, ahead uint64) uint64 {
-	left := highest - min(position, highest)
-	return min(position, highest) + min(ahead, left/ceilingShare)
-}
 
 // floorsOf is where a plan begins, by what frozen members gave. above is the operator's word
 // about members that cannot be asked, or 0.
@@ -62,7 +54,7 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 		if ticks[Folded(f.Name)] {
 			far = 0
 		}
-		f.Ceiling = CeilingAbove(f.Floor, last, far)
+		f.Ceiling = segment.CeilingAbove(f.Floor, last, far)
 	}
 	// Of a name that is not known now no number is given before a witness has recorded a ceiling.
 	return Floors{Named: floors, Others: above}

@@ -7,19 +7,23 @@ import (
 	"sync"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/segment"
 )
 
 // Among is the members in use at one time. It is never changed.
 type Among struct {
-	Plan    change.Plan // Number 0: there is none, and one server
-	Members []*Server   // by position, at least one
-	Ahead   uint64      // see CeilingAhead
+	Number  uint64    // of the plan; 0: there is none, and one server
+	Block   uint64    // numbers in a block of the plan; 0 if it has none
+	IDs     []string  // that the plan has of the members, by position
+	Members []*Server // by position, at least one
+	Ahead   uint64    // see CeilingAhead
 }
 
 // Several reports whether numbers are divided among members.
-func (a *Among) Several() bool { return a.Plan.Number != 0 && len(a.Members) > 1 }
+func (a *Among) Several() bool { return a.Number != 0 && len(a.Members) > 1 }
+
+// InSteps reports whether members count in steps, and have no blocks.
+func (a *Among) InSteps() bool { return a.Number != 0 && a.Block == 0 }
 
 // ShareOf is the first member's share of a sequence: with those of the others it has all but the
 // place in common.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
@@ -66,7 +64,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 		changing := false
 		if err == nil {
 			// afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.Plans.RefuseChange(limited, o.Pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, store.OutcomeFrozen) {
+			if changed := o.Plans.RefuseAccepted(limited, o.Pool(), h.Plan); errors.Is(changed, store.OutcomeFrozen) {
 				changing = true
 			} else {
 				err = changed

@@ -205,7 +205,7 @@ func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint6
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
-	if t.Share.Plan != among.Plan.Number {
+	if t.Share.Plan != among.Number {
 		return Attempt{Attempt: store.Ended(store.OutcomeOldPlan)}
 	}
 	if t.Bound, err = v.Ceilings.Bound(ctx, conn, name); err != nil {

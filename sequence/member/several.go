@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
@@ -75,7 +74,7 @@ func (s *Several) order(among *Among, name string, n uint64) []int {
 	if !ok {
 		next = rand.IntN(count)
 	}
-	if b := among.Plan.Block; among.Plan.Interleave == change.InterleaveBlock && floor%b != 0 && among.ShareOf(name).Width(n) <= b-floor%b {
+	if b := among.Block; b != 0 && floor%b != 0 && among.ShareOf(name).Width(n) <= b-floor%b {
 		next = int(floor / b % uint64(count))
 	}
 	live, away := make([]int, 0, count), []int(nil)
@@ -128,7 +127,7 @@ func (s *Several) Home(among *Among, name string) *Server {
 	if !ordered {
 		return nil
 	}
-	return among.Members[max(0, slices.IndexFunc(among.Plan.Members, func(m change.Member) bool { return m.ID == home }))]
+	return among.Members[max(0, slices.Index(among.IDs, home))]
 }
 
 // maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
@@ -198,7 +197,7 @@ func (s *Several) reserveWithAny(ctx context.Context, among *Among, name string,
 			exhausted = err
 			continue
 		case errors.Is(err, store.OutcomeOldPlan):
-			if v.Share().Plan != among.Plan.Number || !s.agreement.StaysInForce(ctx, among.Plan.Number) {
+			if v.Share().Plan != among.Number || !s.agreement.StaysInForce(ctx, among.Number) {
 				return store.Grant{}, Due{}, store.OutcomeOldPlan
 			}
 			failed = err // it obeys another plan than the one in force, and gives nothing

@@ -79,7 +79,7 @@ func (a *Among) passOver(ctx context.Context, live []*Server, errs []error) erro
 		if errs[i] == nil || errors.Is(errs[i], define.ErrUnknown) {
 			return nil
 		}
-		switch err := v.StillObeys(within, a.Plan.Number); {
+		switch err := v.StillObeys(within, a.Number); {
 		case err == nil || errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
@@ -156,7 +156,7 @@ const recordBatch = 100
 
 // RecordAgain has each member that can be reached record how far the others go, as these say.
 func (a *Among) RecordAgain(ctx context.Context) error {
-	live, plan := a.Live(), a.Plan.Number
+	live, plan := a.Live(), a.Number
 	known := make([][]limit.Limit, len(live))
 	failed := Each(ctx, live, func(ctx context.Context, i int, v *Server) (err error) {
 		known[i], err = v.Limits.Of(ctx, v.Pool(), plan)

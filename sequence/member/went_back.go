@@ -234,7 +234,7 @@ func (v *Server) reserved(name string, epoch uint64, g *store.Grant) {
 // others stand close to that, since nobody takes a number below what he got elsewhere.
 func (v *Server) witness(ctx context.Context, among *Among, name string) {
 	h := v.Share()
-	if !h.Shared() || h.Plan != among.Plan.Number || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
+	if !h.Shared() || h.Plan != among.Number || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
 	patience := v.TryTime() / 2 // one that stands still does not keep this one from serving

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
-	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
@@ -112,7 +111,7 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	ceiling := change.CeilingAbove(max(position, stored.Position()+width), stored.Max, among.aheadOf(name, n))
+	ceiling := segment.CeilingAbove(max(position, stored.Position()+width), stored.Max, among.aheadOf(name, n))
 	if err := v.RecordCeiling(ctx, among, h, name, ceiling); err != nil {
 		return left, err
 	}
@@ -137,7 +136,7 @@ func (a *Among) aheadOf(name string, n uint64) uint64 {
 // reserved.
 func (v *Server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
 	ceiling, ok := v.recorded.get(h.Plan, name)
-	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (change.CeilingAbove(last, highest, ahead)-min(last, highest))/2
+	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (segment.CeilingAbove(last, highest, ahead)-min(last, highest))/2
 }
 
 // raiseAhead raises the ceiling of v for n numbers more, unless somebody does.
@@ -162,7 +161,7 @@ func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n ui
 
 // RecordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
 func (v *Server) RecordCeiling(ctx context.Context, among *Among, h segment.Share, name string, ceiling uint64) error {
-	if among.Plan.Number != h.Plan {
+	if among.Number != h.Plan {
 		return store.OutcomeOldPlan
 	}
 	isThis := func(o *Server) bool { return o == v }

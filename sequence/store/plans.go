@@ -275,6 +275,11 @@ func (t PlanTable) RefuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return t.RefuseChange(ctx, tx, "", shared)
 }
 
+// RefuseAccepted is RefuseWhileChanging for changes to a plan above a number that are accepted.
+func (t PlanTable) RefuseAccepted(ctx context.Context, on link.Querier, above uint64) error {
+	return t.RefuseChange(ctx, on, "`number` > "+strconv.FormatUint(above, 10)+" AND `state` = '"+change.Accepted+"' AND ", "")
+}
+
 // RefuseChange is RefuseWhileChanging for the changes that a condition before an AND is true of.
 // locking may be shared.
 func (t PlanTable) RefuseChange(ctx context.Context, on link.Querier, condition, locking string) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // Proxy reserves numbers, and gives each at once.
@@ -298,7 +299,7 @@ func (p *Proxy) stillHome(at int, m *Member, plan *change.Plan) error {
 // itself.
 func (p *Proxy) raise(m *Member, name string, last uint64) error {
 	w := p.Actor.World
-	ceiling, of := change.CeilingAbove(last, End, Ahead), LimitOf{m.ID, name}
+	ceiling, of := segment.CeilingAbove(last, End, Ahead), LimitOf{m.ID, name}
 	recorded := false
 	var failed error
 	for _, o := range w.Members {
