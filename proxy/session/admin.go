@@ -29,7 +29,7 @@ type Caller struct {
 type CallerSession interface {
 	// AfterAnswer has f run when the client has been sent the answer, or cannot be.
 	AfterAnswer(f func())
-	// MayUse says whether the user may use a sequence, and so see it.
+	// MayUse reports whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
 	// Audit logs that the caller has changed something by a statement, or was refused to
 	// with err. The statement must have nothing in it that may be a secret.
@@ -54,7 +54,7 @@ type asker struct{ t *texts }
 // AfterAnswer has f run when the client has been sent the answer, or cannot be.
 func (a asker) AfterAnswer(f func()) { a.t.afterAnswer = f }
 
-// MayUse says whether the user may use a sequence.
+// MayUse reports whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	return a.t.planning.mayUse(ctx, name)
 }

@@ -19,9 +19,9 @@ type answers struct {
 	planning *planning
 }
 
-// answerSelect answers such a text. What it stands for is the same SELECT with
-// LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
-// p is the prepared statement that is executed, nil for a text.
+// answerSelect answers such a text. What it stands for is the same SELECT with LAST_INSERT_ID(n)
+// for each number n, the first of which LAST_INSERT_ID() is then. p is the prepared statement that
+// is executed; nil for a text.
 func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan.Action, p *prepared) error {
 	a.at.tally.Becomes(kindOf(st))
 	form, err := a.form(p != nil)
@@ -84,7 +84,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		case v.Text != "":
 			row[i] = v.Text
 		case st.Items[i].Func == statement.CallConnectionID && a.at.likeMariaDB():
-			row[i] = uint32(v.Value) // of the type that columnsOf tells
+			row[i] = uint32(v.Value) // of the type in the column's definition
 		default:
 			row[i] = v.Value
 		}
@@ -131,16 +131,16 @@ func (a *answers) form(binary bool) (protocol.Form, error) {
 	return f, nil
 }
 
-// mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
+// mayOmitMetadata reports whether resultset_metadata may be NONE, which the server knows.
 func (a *answers) mayOmitMetadata() bool {
 	return a.state.Metadata && a.at.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
-// limitsRows says whether sql_select_limit is set, and there is a server that obeys it.
+// limitsRows reports whether sql_select_limit is set, and there is a server that obeys it.
 func (a *answers) limitsRows() bool { return plan.LimitsRows(a.state, a.at.routes.Default() != nil) }
 
-// limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
-// gives no row and evaluates nothing. With any other limit a row is one row.
+// limitedToNothing reports whether sql_select_limit, which is set, is 0: a SELECT then gives no row
+// and evaluates nothing. With any other limit a row is one row.
 func (a *answers) limitedToNothing() (bool, error) {
 	c, err := a.at.Attach()
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *answers) table(t *protocol.Table, p *prepared) error {
 	return nil
 }
 
-// done answers OK for a statement of which the proxy is the whole truth.
+// done answers OK for a statement that concerns no server.
 func (a *answers) done() {
 	a.state.LastAnswer = state.OurOK
 	a.relay.reply(protocol.OK{})
@@ -213,7 +213,7 @@ func (a *answers) showNotice() error {
 	return nil
 }
 
-// showsAllWarnings says whether a text is SHOW WARNINGS and nothing else.
+// showsAllWarnings reports whether a text is SHOW WARNINGS and nothing else.
 func showsAllWarnings(sql []byte) bool {
 	words := bytes.Fields(bytes.TrimRight(sql, "; \t\r\n"))
 	return len(words) == 2 && bytes.EqualFold(words[0], []byte("show")) && bytes.EqualFold(words[1], []byte("warnings"))

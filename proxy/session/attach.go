@@ -28,7 +28,7 @@ type attachment struct {
 	unreached bool // the command being handled found no way to its server; see failed
 	// moveAfter is when the session may try again to go where new routes send it.
 	moveAfter time.Time
-	// keptFrom are the routes of which the log says that something keeps the session from them.
+	// keptFrom are the routes that something keeps the session from, as was logged.
 	keptFrom *backend.Routes
 
 	// engaged are the shards that the session uses, or has used; while it rests that counts
@@ -39,11 +39,12 @@ type attachment struct {
 
 // attached is what an attachment needs of the session that it is of.
 type attached interface {
-	// settle sends what waits to be sent, and relays the answers; pending says whether there is
+	// settle sends what waits to be sent, and relays the answers; pending reports whether there is
 	// any.
 	settle() error
 	pending() bool
-	// readsBehind says whether the command being handled may look at what the one before it left.
+	// readsBehind reports whether the command being handled may look at what the one before it
+	// left.
 	readsBehind() bool
 	// dropTallies forgets the counts of shards that the session has done with.
 	dropTallies()
@@ -238,9 +239,9 @@ func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error)
 	return c, nil
 }
 
-// outwait has a command that needs the current shard, if any, wait now while that is
-// paused: to which shard it belongs is decided afterwards.
-func (a *attachment) outwait() error {
+// waitOutPause waits while the current shard is paused. Only then it is decided which shard the
+// command belongs to.
+func (a *attachment) waitOutPause() error {
 	if !paused(a.routes.ForSchema(a.state.Schema)) {
 		return nil
 	}
@@ -248,7 +249,7 @@ func (a *attachment) outwait() error {
 	return err
 }
 
-// elsewhere says whether a schema is owned by another shard than the current one.
+// elsewhere reports whether a schema is owned by another shard than the current one.
 func (a *attachment) elsewhere(schema string) bool {
 	return a.routes.ForSchema(schema) != a.routes.ForSchema(a.state.Schema)
 }
@@ -326,16 +327,16 @@ func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
 	}
 }
 
-// disengage takes note that what the session does now needs no server. Nothing is in flight.
+// disengage records that what the session does now needs no server. Nothing is in flight.
 func (a *attachment) disengage() {
 	if !a.state.InTransaction() {
 		a.engaged.Store(nil)
 	}
 }
 
-// narrow takes note, of a session that waits for a command, that it can be in a transaction on the
-// current shard alone.
-func (a *attachment) narrow() {
+// narrowEngaged records, before a wait for a command, that a transaction can be open on the current
+// shard alone.
+func (a *attachment) narrowEngaged() {
 	var one *backend.ShardSet
 	if a.cur != nil {
 		one = one.With(a.cur.Shard())
@@ -343,8 +344,7 @@ func (a *attachment) narrow() {
 	a.engaged.Store(one)
 }
 
-// prolongLogin gives a client that is logging in the whole time again, of which a pause has
-// used some.
+// prolongLogin gives a client that is logging in the whole time again, since a pause has used some.
 func (a *attachment) prolongLogin() error {
 	if a.introduced { // nothing more is expected of it
 		return nil

@@ -55,8 +55,8 @@ func (b *backends) current(c *backend.Conn) {
 	}
 }
 
-// likeMariaDB says whether the session's server is MariaDB: the current shard's, or
-// before there is one the greeting's.
+// likeMariaDB reports whether the session's server is MariaDB: the current shard's, or before there
+// is one the greeting's.
 func (b *backends) likeMariaDB() bool {
 	if b.cur != nil {
 		return b.cur.Hello().MariaDB
@@ -76,8 +76,7 @@ func serverOf(h *backend.Hello) state.Server {
 	}
 }
 
-// release gives a connection back after the answer to a command, of which it takes
-// note of what the answer said.
+// release gives a connection back after the answer to a command, and records what the answer said.
 func (b *backends) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
@@ -101,8 +100,8 @@ func (b *backends) expects(e state.Effect) {
 	b.effect = e
 }
 
-// noteRefusal looks at an error that ends an answer for what its code does not tell. whole says
-// that answer is all of it.
+// noteRefusal records what the text of an error that ends an answer adds to its code. whole: answer
+// is all of it.
 func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 	if !b.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
@@ -152,10 +151,10 @@ func (b *backends) closeOn(c *backend.Conn, id uint32) error {
 	return nil
 }
 
-// lost ends a session whose backend connection broke: what it held (transaction,
-// variables, locks) is gone, as after a lost connection to the server itself. The client
-// gets no error, but the end of its connection, as from a server that is gone: drivers and
-// their pools know that, and make another one. The log says why.
+// lost ends a session whose backend connection broke: its transaction, variables and locks are
+// gone, as after a lost connection to the server itself. The client gets no error, but the end of
+// its connection, as from a server that is gone: drivers and their pools open another one then. The
+// log says why.
 func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	b.forget(c)
@@ -187,9 +186,9 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 // errBackendClosed is the end of a session with that of its idle backend connection.
 var errBackendClosed = errors.New("server closed the idle connection")
 
-// missBackends finds the connections that their servers have closed. Without that of
-// the current shard the session has lost what it held there, and ends as that
-// connection did; another one is only dropped if nothing was left on it.
+// missBackends finds the connections that their servers have closed. Without that of the current
+// shard the session has lost its state, and ends as that connection did. Another one is only
+// dropped if the session needs nothing on it.
 func (b *backends) missBackends() error {
 	for _, c := range b.conns {
 		switch {
@@ -204,8 +203,8 @@ func (b *backends) missBackends() error {
 	return nil
 }
 
-// needs says whether the session has left something on a connection to another shard
-// than the current one.
+// needs reports whether the session has left something on a connection to another shard than the
+// current one.
 func (b *backends) needs(c *backend.Conn) bool {
 	return b.state.Needs(idOfConn(c)) || b.prepared.anyOn(c)
 }
@@ -279,7 +278,7 @@ func (b *backends) bounded(c *backend.Conn, run func() error) error {
 	return err
 }
 
-// digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
+// digitsInRows reports whether numbers come in ASCII digits. MariaDB converts them to
 // character_set_results.
 func (b *backends) digitsInRows() (bool, error) {
 	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")

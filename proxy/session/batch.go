@@ -13,7 +13,7 @@ import (
 // order, those of ours among them.
 type batch struct {
 	client  *protocol.Conn
-	payload []byte // of the command being handled; nil if it is not held whole
+	payload []byte // of the command being handled; nil if not all of it is in memory
 	parsed  int    // bytes up to the end of the command being handled
 	size    int    // bytes of the commands that go to the server; 0: there are none
 	conn    *backend.Conn
@@ -30,7 +30,7 @@ type expected struct {
 	text  head // of the statement, if it is one
 	kind  stats.Kind
 
-	unexplained bool // it is no statement of which an insert id is to be expected
+	unexplained bool // an insert id in the answer is unexpected
 	awaited     bool // the server was waited for already
 }
 
@@ -87,10 +87,10 @@ func (b *batch) drop() {
 	b.parsed = 0
 }
 
-// more says whether the client has sent on behind the command being handled.
+// more reports whether the client has sent on behind the command being handled.
 func (b *batch) more() bool { return len(b.client.Buffered()) > b.parsed }
 
-// elsewhere says whether commands wait that go to another connection than c.
+// elsewhere reports whether commands wait that go to another connection than c.
 func (b *batch) elsewhere(c *backend.Conn) bool { return b.size > 0 && b.conn != c }
 
 // add takes the command being handled into the batch, for c.
@@ -102,7 +102,7 @@ func (b *batch) add(c *backend.Conn, answer expected) {
 	b.size = b.parsed
 }
 
-// full says whether no further answer of ours may wait.
+// full reports whether no further answer of ours may wait.
 func (b *batch) full() bool { return len(b.ready) > maxWaiting || len(b.answers) > maxInflight }
 
 // addOurs takes the command being handled into the batch with an answer of ours.
@@ -138,5 +138,5 @@ func (b *batch) forServer(to, all []byte) []byte {
 	return append(to, all[from:]...)
 }
 
-// answered takes note that the client has got the answers.
+// answered records that the client has got the answers.
 func (b *batch) answered() { b.answers, b.ready = b.answers[:0], b.ready[:0] }

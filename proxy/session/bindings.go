@@ -24,8 +24,8 @@ type Binding = plan.Binding
 // bindings are the columns that are bound. They do not change. nil is none.
 type bindings struct {
 	tables plan.Bindings
-	// The owners of sequences that are among them, beside the columns of the configuration; nil: it
-	// is not known which columns own one.
+	// owners are the columns among them that own sequences, apart from those of the configuration;
+	// nil: unknown.
 	owners *sequence.Owners
 }
 
@@ -115,8 +115,7 @@ type insertsInto struct {
 	bound *bindings
 }
 
-// insertsOf returns that of the text just analysed, of which is still to be found out what has to
-// be filled in.
+// insertsOf returns those of the text just analysed. What has to be filled in is decided later.
 func (p *planning) insertsOf() (in insertsInto, err error) {
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
@@ -163,7 +162,7 @@ func (f *facts) stillBound(in *insertsInto) error {
 // insert id that the statement does not explain is therefore logged and counted. It is a second
 // line: the row is there by then.
 
-// bindsOn says whether any column may be bound on a shard.
+// bindsOn reports whether any column may be bound on a shard.
 func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
 	if b == nil {
 		return false

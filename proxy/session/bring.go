@@ -186,8 +186,9 @@ func limit(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// setStep tells a new connection that keys are as far apart as the numbers are where sequence
-// servers take turns: drivers tell the keys of further rows by that, and AUTO_INCREMENT goes by it.
+// setStep sets on a new connection how far apart keys are, where several sequence servers divide
+// the numbers in steps. Drivers compute the keys of further rows from that, and AUTO_INCREMENT uses
+// it.
 func (s *Settings) setStep(c *backend.Conn) error {
 	stride := s.steps.Stride()
 	if stride <= 1 {
@@ -219,7 +220,7 @@ func (a *attachment) keepStep(c *backend.Conn) error {
 	return a.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
-// variables is what a server that does not answer as it should does not tell.
+// variables is what is missing in a wrong answer of a server.
 const variables = "the session's variables"
 
 // carryVariables sets on c what the session has set since c was last current. The
@@ -256,9 +257,9 @@ func (b *backends) carryVariables(c *backend.Conn) error {
 	return nil
 }
 
-// systemSets returns assignments of the system variables that were set after
-// version since, as c's server takes them. SET NAMES stays one: it alone gives results
-// the collation that clients are told.
+// systemSets returns assignments of the system variables that were set after version since, as c's
+// server takes them. SET NAMES stays one: it alone makes results have the collation that clients
+// expect.
 func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err error) {
 	named := b.state.Names > since
 	var names []string
@@ -322,8 +323,8 @@ func (b *backends) userSets(since int) (sets []string, err error) {
 	return sets, nil
 }
 
-// isNumber says whether a literal is a number or a word (TRUE, NULL), which means
-// the same at every time: it is none of '...', "...", X'..', 0x.., _charset'..'.
+// isNumber reports whether a literal is a number or a word (TRUE, NULL), which means the same at
+// every time: it is none of '...', "...", X'..', 0x.., _charset'..'.
 func isNumber(literal string) bool {
 	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
 }

@@ -31,7 +31,7 @@ func (c *client) fill() error {
 		return nil
 	case errors.Is(err, io.EOF):
 		return errClientGone
-	case errors.Is(err, protocol.ErrFrameOrder): // of which alone the servers tell
+	case errors.Is(err, protocol.ErrFrameOrder): // the only error of frames that servers report
 		c.fail(errOutOfOrder)
 		_ = c.flush() // the session ends either way
 		fallthrough

@@ -65,8 +65,8 @@ func (cc *columnCache) forget() {
 	cc.mu.Unlock()
 }
 
-// learnColumns finds out what a plan has to know of a table of the text.
-func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
+// fetchColumns gets what a plan needs to know of a table of the text.
+func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
 	if what == plan.NeedColumnsNow {
 		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.Words)
 		return err
@@ -136,7 +136,7 @@ var errReadsLast = protocol.NotSupported("%s", plan.ReadsLast)
 var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
-// sameColumn returns what tells whether a name in a text is that of a column.
+// sameColumn returns a function that reports whether a name in a text is that of a column.
 func (f *facts) sameColumn(column string) func(name []byte) bool {
 	return func(name []byte) bool {
 		is := plan.SameColumn(column, name, f.state.Charset)
@@ -177,8 +177,8 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 	return *m, nil
 }
 
-// notTwice are words of texts that are not repeated: the failed attempt has moved what they
-// read, or changed what they change beside their row.
+// notTwice are words of texts that are not repeated: the failed attempt has moved what they read,
+// or changed what they change apart from their row.
 const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
 
 // remedyFor says what can be done about an error.
@@ -202,8 +202,8 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 	return noRemedy
 }
 
-// duplicateOf says whether the message of error 1062 is about the key: in all
-// languages the first thing in quotes is the value.
+// duplicateOf reports whether the message of error 1062 is about the key: in all languages the
+// first thing in quotes is the value.
 func duplicateOf(message string, k *plan.FilledKey) bool {
 	key := strconv.FormatUint(k.First, 10)
 	if k.Binding.Texts {

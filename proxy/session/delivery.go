@@ -63,7 +63,7 @@ func (d *delivery) passOn(sql []byte) error {
 	return d.relayed(sql, c)
 }
 
-// relayed settles the statement just enqueued and takes note of what it did.
+// relayed settles the statement just enqueued and records what it did.
 func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
 	d.state.LastAnswer = state.ByServer
 	// What is needed afterwards must not lie in the buffer that the client fills.
@@ -78,8 +78,8 @@ func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
 	return d.at.keepStep(c)
 }
 
-// noteDone takes note of what the statement just answered on c has done to the
-// session. sql is the client's text of it, if it is a SET.
+// noteDone records what the statement just answered on c has done to the session. sql is the
+// client's text of it, if it is a SET.
 func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
@@ -93,7 +93,7 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	}
 }
 
-// changesTables says whether a statement of a kind may change the columns of a table.
+// changesTables reports whether a statement of a kind may change the columns of a table.
 func changesTables(k statement.Kind) bool {
 	switch k {
 	case statement.OtherDDL, statement.CreateTemporaryTable, statement.CreateStored, statement.DropDatabase, statement.Multi, statement.Other,

@@ -190,7 +190,7 @@ func errorFields(err error) []zap.Field {
 	return fields
 }
 
-// ends says whether an error ends the session.
+// ends reports whether an error ends the session.
 func ends(err error) bool {
 	return errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
 		errors.Is(err, errKilled)
@@ -200,10 +200,10 @@ func ends(err error) bool {
 // has come meanwhile.
 const lastCommand = 10 * time.Millisecond
 
-// leave tells a client whose command crossed the shutdown that it was not carried out.
-// To one that waits for nothing servers say nothing, either, and so its driver takes the
-// connection for one that has become stale.
-func (s *Session) leave() {
+// refuseLateCommand answers a command that crossed the shutdown with an error, since it was not
+// carried out. A client that waits for nothing gets none, as from servers: its driver sees a
+// connection that has become stale.
+func (s *Session) refuseLateCommand() {
 	if s.client.SetReadDeadline(time.Now().Add(lastCommand)) != nil || s.client.Fill() != nil {
 		return
 	}

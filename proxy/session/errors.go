@@ -27,9 +27,8 @@ const (
 // it is the server behind us that is gone, while this connection answers.
 const erShardLost = mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE
 
-// forClient turns an error into what the client is told, which is kept for SHOW WARNINGS: of the
-// sequence servers and the state file, which are none of its affairs, no addresses, paths and
-// settings.
+// forClient turns an error into the one that the client gets, and finds in SHOW WARNINGS. It has no
+// addresses, paths and settings of the sequence servers and the state file.
 func forClient(err error) *protocol.ServerError {
 	if text, ok := hidden(err); ok {
 		return cut(protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %s", text))
@@ -37,7 +36,7 @@ func forClient(err error) *protocol.ServerError {
 	return inFull(err)
 }
 
-// hidden returns what forClient says in the place of an error's own text, if it does.
+// hidden returns the text that forClient uses in place of an error's own, if it does.
 func hidden(err error) (text string, ok bool) {
 	if errors.As(err, new(*protocol.ServerError)) || errors.As(err, new(*sequence.NameError)) || errors.Is(err, sequence.ErrClosed) ||
 		errors.As(err, new(*sequence.KindError)) || errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
@@ -46,7 +45,7 @@ func hidden(err error) (text string, ok bool) {
 	return sequence.Public(err)
 }
 
-// inFull is forClient for one who runs the proxy, and asks for what is his affair.
+// inFull is forClient for those who run the proxy.
 func inFull(err error) *protocol.ServerError { return cut(asServerError(err)) }
 
 // cut returns e with a message that is no longer than what is sent of it.

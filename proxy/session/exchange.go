@@ -22,10 +22,10 @@ const (
 	largerBlock        // the server has counted off more than the block has
 )
 
-// sendNumbered sends the command in the scratch buffer, into which its numbers are written, in the place of
-// the client's. It relays the answer, unless that is an error for which there is a remedy: the
-// server has done nothing then, the client has got nothing, and the command waits to be sent again.
-// binary says that it is an execution.
+// sendNumbered sends the command in the scratch buffer, which has its numbers, in the place of the
+// client's. It relays the answer, unless that is an error for which there is a remedy: then the
+// server has done nothing, the client has got nothing, and the command waits to be sent again.
+// binary: it is an execution.
 func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (remedy, error) {
 	r.at.state.LastAnswer = state.ByServer
 	switch {
@@ -119,7 +119,7 @@ func insertedBy(f *plan.Filling, ok []byte) uint64 {
 	return k.First
 }
 
-// exchangeCounted is sendScratch for a statement of which the server counts numbers off.
+// exchangeCounted is sendScratch for a statement whose numbers the server counts off.
 func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) {
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {

@@ -32,7 +32,7 @@ func (x *executor) execute(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p != nil {
-		x.relay.takesPrepared(p)
+		x.relay.keepPreparedText(p)
 		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
 		}
@@ -97,8 +97,8 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return x.relay.settle()
 		}
-		// MariaDB reads the id beyond the packet, where other commands may have stood. It is
-		// taken for unknown, also where the rest with zeros behind it is a statement's.
+		// MariaDB reads the id beyond the packet, where other commands may have stood. It counts as
+		// unknown, even if the rest, with zeros behind it, is the id of a statement.
 		var id [4]byte
 		copy(id[:], payload[1:])
 		return x.order.answerAlone(func() error { return x.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
@@ -139,8 +139,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 	return nil
 }
 
-// passExecution passes on the execution just parsed, of one row or many, and takes note
-// of what it did.
+// passExecution passes on the execution just parsed, of one row or many, and records what it did.
 func (x *executor) passExecution(p *prepared, payload []byte) error {
 	c, err := x.at.connFor(p)
 	if err != nil {
@@ -202,7 +201,7 @@ func (x *executor) executeBulk(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p != nil {
-		x.relay.takesPrepared(p)
+		x.relay.keepPreparedText(p)
 		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.at.dropLongData(p.conn, p, err)
 		}

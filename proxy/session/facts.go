@@ -17,8 +17,7 @@ import (
 	"seqproxy/statement"
 )
 
-// facts asks the sequences and the servers for what is to be known of names, columns and variables,
-// whichever text they are in.
+// facts asks the sequences and the servers about names, columns and variables of any text.
 type facts struct{ *ground }
 
 // InUTF8 returns the name of a sequence, as it stands in a client's text, in the
@@ -59,13 +58,13 @@ func (f *facts) convert(name *[]byte, charset string) (err error) {
 
 func ascii(b []byte) bool { return plan.ASCII(b) }
 
-// Exists says whether there is a sequence of that name.
+// Exists reports whether there is a sequence of that name.
 func (f *facts) Exists(name []byte) (bool, error) {
 	exists, err := f.at.set.names.Exists(&f.numbers.Patience, name)
 	return exists, f.numbers.Patience.Over(err)
 }
 
-// mayUse says whether the user may use a sequence.
+// mayUse reports whether the user may use a sequence.
 func (f *facts) mayUse(ctx context.Context, name []byte) (bool, error) {
 	if f.at.login.Account.Rights == nil {
 		return true, nil
@@ -73,7 +72,7 @@ func (f *facts) mayUse(ctx context.Context, name []byte) (bool, error) {
 	return f.at.login.Account.Rights.Allow(ctx, f.at.set.right, name)
 }
 
-// Sees says whether the user may look at a sequence.
+// Sees reports whether the user may look at a sequence.
 func (f *facts) Sees(name []byte) (bool, error) {
 	if f.at.login.Account.MaySee() {
 		return true, nil
@@ -103,7 +102,7 @@ func (f *facts) RefuseSetval(a *plan.Slot) error {
 // Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it
 // already.
 func (f *facts) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
-	if set.Negative { // which is behind, wherever the sequence is
+	if set.Negative { // it is behind the sequence in any case
 		_, err := f.at.set.setter.Identify(&f.numbers.Patience, name)
 		return keys.Number{Null: true}, f.numbers.Patience.Over(err)
 	}

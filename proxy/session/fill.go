@@ -12,8 +12,8 @@ import (
 	"seqproxy/statement"
 )
 
-// beginFilling plans what of a text with bound tables is filled in: fill is set, and to be reset by
-// the caller, or the text to go on with is another, of query, and analysed.
+// beginFilling plans what is filled into a text with bound tables. Either it sets fill, which the
+// caller resets, or it returns query: then the text to go on with is another one, already analysed.
 func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQuery, text []byte, err error) {
 	f, err := p.planFilling(sql, prepared)
 	if err != nil {
@@ -27,8 +27,8 @@ func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQu
 	return nil, sql, nil
 }
 
-// planFilling finds out what of the text just analysed has to be filled in; nil is
-// nothing. It asks the server what it has to know for that.
+// planFilling finds out what has to be filled into the text just analysed; nil: nothing. It asks
+// the server if it has to.
 func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error) {
 	at := plan.Now
 	if prepared {
@@ -39,7 +39,7 @@ func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error)
 	}
 	for round := 0; ; round++ {
 		f, v := p.planner.Fill(&p.stmt, sql, p.state)
-		if again, err := p.meet(&v, round, sql); !again {
+		if again, err := p.fetch(&v, round, sql); !again {
 			return f, err
 		}
 	}
@@ -74,7 +74,7 @@ func refusedQuery(b *plan.Binding, err error) error {
 }
 
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a table with a
-// bound column, as far as the name tells. An error says that it is not known.
+// bound column, as far as the name shows. An error says that it is not known.
 func (p *planning) boundTables() (bool, error) {
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
@@ -100,9 +100,9 @@ func (p *planning) binding(t *statement.TableRef) (*plan.Binding, error) {
 	for round := 0; ; round++ {
 		b, v := p.planner.Bound(t, &p.stmt, p.state)
 		if v.Refusal.Why == plan.Unread {
-			return nil, errUnread // the text is not held, and cannot be shown to the server
+			return nil, errUnread // the text is not in memory, and cannot be shown to the server
 		}
-		if again, err := p.meet(&v, round, nil); !again {
+		if again, err := p.fetch(&v, round, nil); !again {
 			return b, err
 		}
 	}

@@ -13,14 +13,13 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// A server closes a connection that has said nothing for wait_timeout (of an interactive
-// client, interactive_timeout), and the session goes with its connection: missBackends. Two
-// things are left to do here. A session without a connection is closed by the proxy, when
-// the server would have done so. And a connection must not be closed while its client is
-// busy with what the proxy answers itself, such as NEXTVAL: the server is told by a
-// ping that somebody is there.
+// A server closes a connection that has said nothing for wait_timeout (of an interactive client,
+// interactive_timeout), and the session goes with its connection: missBackends. Two things remain
+// to do here. A session without a connection is closed by the proxy, when the server would have
+// done so. And a connection must not be closed while its client is busy with what the proxy answers
+// itself, such as NEXTVAL: a ping shows the server that somebody is there.
 //
-// Rounds of which the server sees every command cost nothing here.
+// Rounds whose commands all go to the server cost nothing here.
 type idleness struct {
 	at *attachment
 
@@ -47,8 +46,8 @@ var errIdle = errors.New("client was idle for wait_timeout")
 // erClientInteractionTimeout is what MySQL 8.0.24 and later say before they close.
 const erClientInteractionTimeout = 4031
 
-// rested takes note, before a wait for the client, that it has had all its answers.
-func (i *idleness) rested(at time.Duration) error {
+// beforeWait comes before a wait for the client, which has had all its answers.
+func (i *idleness) beforeWait(at time.Duration) error {
 	if i.woken {
 		i.woken = false
 		return nil
@@ -78,8 +77,8 @@ func (i *idleness) rested(at time.Duration) error {
 	return nil
 }
 
-// keep pings a connection if its server may have heard nothing of it for a while. When it
-// was used last is known from below.
+// keep pings a connection if its server may have heard nothing of it for a while. LastUse is a
+// lower bound of when it was used last.
 func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	switch {
 	case c.Used:
@@ -160,9 +159,9 @@ func (i *idleness) timeoutAt(hello *backend.Hello) time.Duration {
 	return timeout
 }
 
-// awoken says what an end of the wait for the client means that the alarm may have
-// brought: err if it was something else, errIdle if the time is up.
-func (i *idleness) awoken(err error) error {
+// afterWait says what the end of the wait for the client means, if the alarm may have ended it: err
+// if it was something else, errIdle if the time is up.
+func (i *idleness) afterWait(err error) error {
 	if i.at.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}

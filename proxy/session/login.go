@@ -80,7 +80,7 @@ func (s *Session) begin() error {
 	s.state.Schema = s.login.Schema()
 	s.state.SetCollation(s.login.Collation)
 	if s.state.Charset != "" && s.expectsState() {
-		_, _ = s.Attach() // what is wrong is told when a statement needs the server
+		_, _ = s.Attach() // an error comes again when a statement needs the server
 	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
 		_, err := s.Attach()
 		var unreachable *backend.UnreachableError
@@ -94,7 +94,7 @@ func (s *Session) begin() error {
 	}
 	proof := s.login.Proof()
 	if c := s.cur; c != nil && c.LoginOK != nil {
-		// the server tells what it has made of the session
+		// the server describes the session that it has begun
 		ok := c.LoginOK
 		if proof != "" {
 			ok = protocol.WithText(ok, proof)
@@ -116,8 +116,8 @@ func (s *Session) begin() error {
 	return s.client.until(time.Time{})
 }
 
-// expectsState says whether the client expects of the login's OK what only the server
-// knows, though it names no schema.
+// expectsState reports whether the client expects of the login's OK what only the server knows,
+// though it names no schema.
 func (s *Session) expectsState() bool {
 	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false

@@ -13,8 +13,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// longCommand handles a command that is too long to be held whole; b is what has
-// come of it. handled is false if it should be held after all.
+// longCommand handles a command that is too long to be kept in memory. b is its beginning. handled
+// is false if all of it is to be read into memory after all.
 func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	size := protocol.PayloadLen(b)
 	whole := size < protocol.MaxFragment && size <= s.set.MaxStatement
@@ -54,7 +54,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 		case p == nil:
 			err = unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute", s.likeMariaDB())
 		case p.passable():
-			s.takesPrepared(p)
+			s.keepPreparedText(p)
 			p.toServer(id)
 			executed = p
 			if err = s.stillBound(&p.inserts); err == nil {
@@ -85,7 +85,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 			s.scanFrom += n
 		}
 		if s.set.keepsTexts() {
-			s.takes(text, true)
+			s.keepText(text, true)
 		}
 		if err = s.boundLong(text); err == nil {
 			runs := statement.RunsFunctions
@@ -154,15 +154,15 @@ func (s *Session) boundLong(sql []byte) error {
 	return nil
 }
 
-// errLongUnread is the error for a text that is too long to be held and may put rows into tables
-// that are not known.
+// errLongUnread is the error for a text that is too long for memory and may put rows into unknown
+// tables.
 func (s *Settings) errLongUnread() error {
 	return protocol.NotSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
 		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.MaxStatement)
 }
 
-// errSecondStatement ends a session in which a text that was already on its way turns out to be
-// of several statements. The server never gets the end of it, and runs nothing.
+// errSecondStatement ends a session in which a text that was already on its way proves to be
+// several statements. The server never gets the end of it, and runs nothing.
 var errSecondStatement = errors.New("a long text of several statements, where columns are filled from sequences")
 
 // scanned follows the part of a long text that stands in a piece of its packets. At what may be a
@@ -233,10 +233,9 @@ func (r *relay) sendFile(c *backend.Conn) error {
 	}
 }
 
-// passPacket passes on one packet of the client that is longer than is worth
-// holding, as its bytes come; the header must be buffered. It returns the
-// payload's length. Once a write failed the rest is only taken in: the server's
-// answer tells why.
+// passPacket passes on one long packet of the client as its bytes come. The header must be
+// buffered. It returns the payload's length. Once a write failed the rest is only read: the
+// server's answer says why.
 func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
 	if err := r.at.client.disarm(); err != nil {
 		return 0, err
@@ -268,8 +267,8 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 	}
 }
 
-// passCommand passes on a command that is not held whole, all its packets, and
-// relays the answer. The command's first bytes are buffered, nothing is in flight.
+// passCommand passes on all packets of a long command as they come, and relays the answer. The
+// command's first bytes are buffered, nothing is in flight.
 func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
@@ -291,7 +290,7 @@ func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	return r.relayAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
 }
 
-// skipCommand takes in and drops a command, all its packets.
+// skipCommand reads all packets of a command and drops them.
 func (r *relay) skipCommand() error {
 	dropped := errors.New("dropped")
 	return r.passPackets(nil, &dropped)

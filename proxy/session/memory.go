@@ -15,7 +15,7 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// largeStatement is the size above which a statement that is held whole takes a share of
+// largeStatement is the size above which a statement that is kept in memory takes a share of
 // statementMemory. Smaller ones are bounded by the number of sessions.
 const largeStatement = 64 << 10
 
@@ -36,7 +36,7 @@ func newStatementMemory(size int64) *statementMemory {
 	return &statementMemory{size: size, free: semaphore.NewWeighted(size), beyond: semaphore.NewWeighted(size)}
 }
 
-// memoryShare is what a session holds of it.
+// memoryShare is a session's part of it.
 type memoryShare struct {
 	at *attachment
 

@@ -13,11 +13,11 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// readable asks the server how it reads a text in which that makes a difference, and is not known
-// (see state.ReadsAlike). Where asking would change what the text reads
-// (row counts, warnings), or is not possible now, the text is passed on unread, but
-// not if it may ask for a number: that no server can give.
-func (p *planning) readable(sql []byte) error {
+// fetchMode asks the server how it reads texts, if that is not known and makes a difference in this
+// one (see state.ReadsAlike). Where asking would change what the text reads (row counts, warnings),
+// or is impossible now, the text is passed on unread. A text that may ask for a number is not: no
+// server can give that.
+func (p *planning) fetchMode(sql []byte) error {
 	st := p.state
 	if st.Mode.Charset == lex.Unsupported { // the text before was passed on unread
 		st.LoseMode()
@@ -27,7 +27,7 @@ func (p *planning) readable(sql []byte) error {
 		if err := p.relay.settle(); err != nil {
 			return err
 		}
-		c, _ = p.at.Attach() // what is wrong is told when a statement needs the server
+		c, _ = p.at.Attach() // an error comes again when a statement needs the server
 	}
 	if c == nil || !st.ReadByMode(sql, c.Hello().MariaDB) {
 		return nil
@@ -49,7 +49,7 @@ func (p *planning) readable(sql []byte) error {
 	var refused *protocol.ServerError
 	switch {
 	case err == nil && number:
-		return p.undisturbed(sql)
+		return p.refuseDisturbed(sql)
 	case errors.As(err, &refused) && !number: // it may take the text all the same
 		p.state.Mode.Charset = lex.Unsupported
 		return nil
@@ -57,9 +57,9 @@ func (p *planning) readable(sql []byte) error {
 	return err
 }
 
-// meetServer attaches a connection if that tells which server reads the session's texts, and
-// reports whether it is known now. What is wrong is told when a statement needs the server.
-func (p *planning) meetServer() bool {
+// identifyServer attaches a connection if it is not known which server reads the session's texts,
+// and reports whether it is known now. An error comes again when a statement needs the server.
+func (p *planning) identifyServer() bool {
 	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
 		return false
 	}
@@ -84,9 +84,9 @@ func (b *backends) askMode(c *backend.Conn) error {
 	return nil
 }
 
-// undisturbed refuses a text that reads row counts, which asking for the mode has
+// refuseDisturbed refuses a text that reads row counts, which asking for the mode has
 // changed. SELECT leaves the warnings.
-func (p *planning) undisturbed(sql []byte) error {
+func (p *planning) refuseDisturbed(sql []byte) error {
 	p.stmt.Analyze(sql, p.state.Mode)
 	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func (a *attachment) version() string {
 	return login.NoServerVersion
 }
 
-// asksForNumbers says whether a text is one that sequences give numbers to.
+// asksForNumbers reports whether a text is one that sequences give numbers to.
 func asksForNumbers(st *statement.Statement) bool {
 	if st.Refusal != "" {
 		return true
@@ -81,7 +81,7 @@ func (a *answers) answerLocal(sql []byte, p *prepared) error {
 	return a.at.noServer()
 }
 
-// alone is what the proxy knows of the session by itself.
+// alone is what the proxy knows of the session without a server.
 func (a *answers) alone() *alone.Facts {
 	return &alone.Facts{
 		// see setStep

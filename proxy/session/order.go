@@ -21,7 +21,7 @@ func (o *order) answerAlone(handle func() error) error {
 		return err
 	}
 	err := handle()
-	_ = o.numbers.Notice() // of an answer that could not tell it
+	_ = o.numbers.Notice() // of an answer that had no place for it
 	if err == nil {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (o *order) answerInOrder(handle func() error) error {
 	return nil
 }
 
-// othersDepend says whether what comes behind the command being handled may do something
-// else without it.
+// othersDepend reports whether what comes behind the command being handled may do something else
+// without it.
 func (o *order) othersDepend() bool {
 	if len(o.relay.batch.payload) == 0 { // it was too long to be read
 		return true
@@ -111,11 +111,11 @@ func (o *order) othersDepend() bool {
 	return !shape.LeavesNothing()
 }
 
-// sentBehind says whether the client is known to have sent on behind the command being handled:
+// sentBehind reports whether the client has certainly sent more behind the command being handled:
 // what is there before the answer is sent was sent without it. What was sent without it and arrives
-// later cannot be told from what the client sends after it has read the answer, by nothing in the
-// protocol (nor by what TCP has acknowledged, which is what the client's machine has received, not
-// what the client has read). So this looks only for a moment.
+// later looks like what the client sends after it has read the answer. Nothing in the protocol
+// shows the difference, nor does TCP, which acknowledges what the client's machine has received. So
+// this looks only for a moment.
 func (o *order) sentBehind() bool {
 	if o.relay.batch.more() {
 		return true

@@ -12,7 +12,7 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// outside is what other goroutines see of a session, and tell it.
+// outside is what other goroutines see of a session, and say to it.
 type outside struct {
 	id        uint32          // what the client holds for its connection id
 	serial    uint64          // of all the server's sessions, never given again
@@ -63,7 +63,7 @@ func (o *outside) connBy(id state.ConnID) *backend.Conn {
 	return nil
 }
 
-// AtAdmin says whether the client came to the admin address.
+// AtAdmin reports whether the client came to the admin address.
 func (b *backends) AtAdmin() bool { return b.login.AtAdmin }
 
 // Drop ends a session that is not served.
@@ -72,7 +72,8 @@ func (s *Session) Drop() {
 	s.client.Close()
 }
 
-// Ended adds what the session has done to the totals, once it has been served; Shared.Mu is held.
+// Ended adds what the session has done to the totals, once it has been served. The caller has
+// locked Shared.Mu.
 func (s *Session) Ended() {
 	s.mu.Lock()
 	s.reportLocked(stats.Clock())
@@ -81,7 +82,7 @@ func (s *Session) Ended() {
 	s.login.Uncount()
 }
 
-// Uses says whether the session has a statement or a transaction on some shards.
+// Uses reports whether the session has a statement or a transaction on some shards.
 func (a *attachment) Uses(shards *backend.ShardSet) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,7 +108,7 @@ func (b *backends) CountedShards() int {
 	return b.tally.Report.CountedShards()
 }
 
-// Count adds what the session has told, from outside; Shared.Mu is held.
+// Count adds what the session has reported, from outside. The caller has locked Shared.Mu.
 func (b *backends) Count(g *stats.Gathering) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

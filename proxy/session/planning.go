@@ -11,13 +11,13 @@ import (
 	"seqproxy/statement"
 )
 
-// planning has what becomes of a text decided. It knows the text, and fetches what the planner has
-// to know.
+// planning decides what becomes of a text. It has the text, and fetches the facts that the planner
+// needs.
 type planning struct {
 	facts
 
 	stmt    statement.Statement // the text of the command being handled
-	fill    *plan.Filling       // what of it is filled in; nil: nothing
+	fill    *plan.Filling       // what is filled into it; nil: nothing
 	planner *plan.Planner       // nil if nothing was ever planned
 }
 
@@ -25,7 +25,7 @@ type planning struct {
 // session's is met first.
 func (p *planning) analyze(sql []byte) {
 	p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
-	if p.stmt.Words&statement.VersionedComment != 0 && p.meetServer() {
+	if p.stmt.Words&statement.VersionedComment != 0 && p.identifyServer() {
 		p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
 	}
 }
@@ -34,14 +34,14 @@ func (p *planning) analyze(sql []byte) {
 type treatment uint8
 
 const (
-	ordinary treatment = iota // it goes by its course
+	ordinary treatment = iota // its course decides
 	unread                    // it is refused: it may insert rows, and is not understood to its end
 	kills                     // the ids in its KILLs are replaced
 	fills                     // it has tables that may have columns to be filled in
 	plain                     // it is relayed, with those behind it
 )
 
-// treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE goes by it, too.
+// treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE uses it, too.
 func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	st := &p.stmt
 	if hides, err := p.mayHideInsert(sql); hides || err != nil {
@@ -59,8 +59,8 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	return ordinary, nil
 }
 
-// concernsProxy says whether the text just analysed has calls that the proxy may answer or replace,
-// or keys that it fills in.
+// concernsProxy reports whether the text just analysed has calls that the proxy may answer or
+// replace, or keys that it fills in.
 func (p *planning) concernsProxy() bool {
 	st := &p.stmt
 	if p.fill == nil && p.at.routes.Default() == nil && !st.SelfContained {
@@ -69,7 +69,7 @@ func (p *planning) concernsProxy() bool {
 	return len(st.Calls) > 0 || st.Refusal != "" || p.fill != nil
 }
 
-// factsFor begins what the planning of a text has to know.
+// factsFor begins the facts for the planning of a text.
 func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	if p.planner == nil {
 		p.planner = new(plan.Planner)
@@ -100,22 +100,22 @@ func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*
 	return a, err
 }
 
-// plan has the text in s.stmt planned, and fetches what that has to know.
+// plan plans the text in s.stmt, and fetches the facts that this needs.
 func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
 		v := p.planner.Text(&p.stmt, sql, p.state)
 		if v.Kind == plan.Go {
 			return &p.planner.Action, nil
 		}
-		if _, err := p.meet(&v, round, sql); err != nil {
+		if _, err := p.fetch(&v, round, sql); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// meet fetches what a plan asks for, in such a round. again says that it is to be made again; an
-// error is why the client does not get what it wants.
-func (p *planning) meet(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
+// fetch gets what a plan asks for, in such a round. again: the plan is to be made again. An error
+// is for the client.
+func (p *planning) fetch(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
 	switch {
 	case v.Kind == plan.Go:
 		return false, nil
@@ -125,15 +125,15 @@ func (p *planning) meet(v *plan.Verdict, round int, sql []byte) (again bool, err
 		return false, protocol.NotSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
 	}
 	for i := range v.Needs {
-		if err := p.learn(&p.planner.Facts, &v.Needs[i], sql); err != nil {
+		if err := p.fetchOne(&p.planner.Facts, &v.Needs[i], sql); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// learn finds out what a plan of a text has to know.
-func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
+// fetchOne gets one of the facts that a plan needs.
+func (p *planning) fetchOne(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	switch n.What {
 	case plan.NeedText:
 		text, is, err := p.askUTF8(n.Name, f.Charset)
@@ -164,7 +164,7 @@ func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	case plan.NeedModes:
 		_, err = p.at.insertModes(p.at.cur, p.stmt.Words)
 	default:
-		return p.learnColumns(f.TableOf(n.At), n.What, &p.stmt.Tables[n.At], sql)
+		return p.fetchColumns(f.TableOf(n.At), n.What, &p.stmt.Tables[n.At], sql)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// takesNumbers says whether a text has calls that are answered here.
+// takesNumbers reports whether a text has calls that are answered here.
 func takesNumbers(a *plan.Action) bool {
 	for i := range a.Slots {
 		if a.Slots[i].Served() {
@@ -223,9 +223,9 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Wor
 	return p.numbers.Space(n, modes.Increment)
 }
 
-// concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
-// served here and is left to the server: always where it only shows it, as dumps do, and otherwise
-// where the configuration says so. The names in the statement are resolved then.
+// concernsServer reports whether a statement that MariaDB knows, too, is about a sequence that is
+// not served here and is left to the server: always where it only shows it, as dumps do, and
+// otherwise where the configuration says so. The names in the statement are resolved then.
 func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	if err := p.resolveNames(st, p.state.Charset); err != nil {
 		return false, err

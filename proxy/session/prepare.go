@@ -21,12 +21,12 @@ func (x *executor) prepare(sql []byte) error {
 	x.at.prepared.latest = nil // until this one is prepared
 	x.at.tally.Kind = stats.Prepare
 	if !x.state.ReadsAlike(sql) {
-		if err := x.planning.readable(sql); err != nil {
+		if err := x.planning.fetchMode(sql); err != nil {
 			return err
 		}
 	}
 	if x.at.set.keepsTexts() {
-		x.relay.takes(sql, false)
+		x.relay.keepText(sql, false)
 	}
 	begins := x.relay.slow.headOf(sql)
 	defer func() {
@@ -231,8 +231,8 @@ func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 	})
 }
 
-// prepareAnswer passes on a server's answer to COM_STMT_PREPARE, which is held
-// whole: it has no rows.
+// prepareAnswer passes on a server's answer to COM_STMT_PREPARE. All of it is kept in memory: it
+// has no rows.
 type prepareAnswer struct {
 	client  *client
 	c       *backend.Conn

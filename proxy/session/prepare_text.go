@@ -14,8 +14,7 @@ import (
 // Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
 // server as they are. Those that would take numbers are refused: the driver can prepare them.
 
-// maxTexts bounds the statements that a session has prepared as text and of which it remembers
-// the tables.
+// maxTexts bounds the statements prepared as text whose tables a session remembers.
 const maxTexts = 256
 
 // preparedTexts are the statements with tables that a session has prepared as text, by their names
@@ -182,7 +181,7 @@ func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error
 		return nil, err
 	}
 	if !p.state.ReadsAlike(text) {
-		if err := p.readable(text); err != nil {
+		if err := p.fetchMode(text); err != nil {
 			return nil, err
 		}
 	}

@@ -106,7 +106,7 @@ func (ps *preparedSet) remove(p *prepared) {
 
 func (ps *preparedSet) clear() { ps.byID, ps.latest, ps.texts = nil, nil, 0 }
 
-// anyOn says whether a statement is prepared on a connection.
+// anyOn reports whether a statement is prepared on a connection.
 func (ps *preparedSet) anyOn(c *backend.Conn) bool {
 	for _, p := range ps.byID {
 		if p.conn == c {
@@ -141,7 +141,7 @@ func (p *prepared) toServer(id []byte) {
 	}
 }
 
-// longData is LongData: what is to be known of the statement for that is here.
+// longData is LongData with what it needs to know of the statement.
 func (p *prepared) longData(index, data []byte) bool {
 	return p.LongData(index, data, p.local != nil, p.ticket != nil)
 }
@@ -155,8 +155,8 @@ func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
 	}
 }
 
-// passable says whether an execution may be passed on without being held whole: all
-// that is needed of it is the statement.
+// passable reports whether an execution may be passed on as it comes: nothing but its statement
+// matters.
 func (p *prepared) passable() bool {
 	return p.conn != nil && len(p.Hidden) == 0 && p.numbers.Rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
@@ -172,7 +172,7 @@ func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	return nil
 }
 
-// cutExecution takes an execution apart of which all values must be there.
+// cutExecution takes an execution apart, all of whose values must be there.
 func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
 	e, err := p.Cut(payload, attributes)
 	switch {

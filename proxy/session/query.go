@@ -34,12 +34,12 @@ func (t *texts) query(sql []byte) error {
 		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
 	if !t.state.ReadsAlike(sql) {
-		if err := t.planning.readable(sql); err != nil {
+		if err := t.planning.fetchMode(sql); err != nil {
 			return t.order.answerAlone(func() error { return err })
 		}
 	}
 	if t.at.set.keepsTexts() {
-		t.relay.takes(sql, false)
+		t.relay.keepText(sql, false)
 	}
 	st := &t.planning.stmt
 	t.planning.analyze(sql)
@@ -112,7 +112,7 @@ func (t *texts) special(sql []byte) error {
 	case plan.ChangeSchema:
 		return t.useSchema(string(st.Schema), nil)
 	case plan.OnSchema:
-		if err := t.at.outwait(); err != nil {
+		if err := t.at.waitOutPause(); err != nil {
 			return err
 		}
 		if len(st.Schema) > 0 && t.at.elsewhere(string(st.Schema)) {
@@ -153,7 +153,7 @@ func (t *texts) filled(sql []byte) error {
 
 // useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
 // to the shard that owns the schema, with the session's state. p is the prepared USE that is
-// executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
+// executed, nil for others. A shard that does not know p gets COM_INIT_DB.
 func (t *texts) useSchema(schema string, p *prepared) error {
 	shard, err := t.at.enterFor(schema)
 	if err != nil {

@@ -33,11 +33,11 @@ type relay struct {
 	slow    slow
 	share   memoryShare // for the command that is parsed, if it is a large one
 	scratch []byte      // a command of our making
-	// an insert id in the answer is to be expected, see plan.ExplainsID
+	// an insert id in the answer is expected, see plan.ExplainsID
 	explained bool
 
-	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
-	// come before more of the text.
+	// scan reads a text as it passes; nil: that is not needed. scanFrom is how many bytes come
+	// before more of the text.
 	scan     *lex.Scan
 	scanFrom int
 }
@@ -81,7 +81,8 @@ func (r *relay) settle() error {
 	return err
 }
 
-// sendScratch sends the command in the scratch buffer, in the place of the client's, and relays the answer.
+// sendScratch sends the command in the scratch buffer, in the place of the client's, and relays the
+// answer.
 func (r *relay) sendScratch(c *backend.Conn) error {
 	r.at.state.LastAnswer = state.ByServer
 	r.at.tally.Sends(c, stats.KindRewrite)
@@ -132,7 +133,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 					r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				}
 				if e.unexplained && c.Answer.InsertID != 0 {
-					r.suspects(c, e)
+					r.reportUnexplained(c, e)
 				}
 				r.slow.bytes = bytes
 				if awaited && r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
@@ -176,15 +177,15 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 	return nil
 }
 
-// noteError takes note of the error that a server has answered with, if it has.
+// noteError counts the error that a server has answered with, if it has.
 func noteError(c *backend.Conn) {
 	if code := c.Answer.ErrCode; code != 0 {
 		c.CountError(code)
 	}
 }
 
-// noteNotice has a server's answer, of which b holds what came last, tell that a sequence nears its
-// end: an OK that is all of the answer counts the warning, and SHOW WARNINGS has it.
+// noteNotice adds to a server's answer the warning that a sequence nears its end. b is the last
+// part of the answer. An OK that is all of it counts the warning, and SHOW WARNINGS has it.
 func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
 	w := r.numbers.Notice()
 	if c.Answer.ErrCode != 0 {
@@ -213,8 +214,8 @@ func (r *relay) refuse(err error) {
 	r.slow.code = e.Code
 }
 
-// outOfOrder ends the session as a server does, where a packet should have had number num.
-// What came before is answered first.
+// outOfOrder ends the session as a server does, when a packet should have had number num. What came
+// before is answered first.
 func (r *relay) outOfOrder(num uint8) error {
 	if err := r.settle(); err != nil {
 		return err
@@ -225,11 +226,12 @@ func (r *relay) outOfOrder(num uint8) error {
 	return errPacketOrder
 }
 
-// pending says whether commands wait to be sent.
+// pending reports whether commands wait to be sent.
 func (r *relay) pending() bool { return r.batch.size > 0 }
 
-// suspects takes note of an insert id in an answer of c that its statement does not explain.
-func (r *relay) suspects(c *backend.Conn, e *expected) {
+// reportUnexplained counts and logs an insert id in an answer of c that its statement does not
+// explain.
+func (r *relay) reportUnexplained(c *backend.Conn, e *expected) {
 	if !r.at.set.boundSoFar().bindsOn(c.Shard(), r.at.routes) {
 		return
 	}

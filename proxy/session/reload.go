@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement"
 )
 
-// renew has the session go by the server's settings of now, before a command, if it can. An error is
+// renew has the session use the server's settings of now, before a command, if it can. An error is
 // the end of the session.
 func (s *Session) renew(now *Settings) error {
 	if s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
@@ -92,7 +92,7 @@ func (a *attachment) logKept(routes *backend.Routes) {
 	a.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
 }
 
-// isAt says whether routes lead to the connections that the session has.
+// isAt reports whether routes lead to the connections that the session has.
 func (a *attachment) isAt(routes *backend.Routes) bool {
 	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard() {
 		return false
@@ -105,8 +105,8 @@ func (a *attachment) isAt(routes *backend.Routes) bool {
 	return true
 }
 
-// readsBehind says whether the command being handled may look at what the statement before
-// it has left on its connection: it has to run there.
+// readsBehind reports whether the command being handled may look at what the statement before it
+// has left on its connection: it has to run there.
 func (s *Session) readsBehind() bool {
 	if len(s.batch.payload) == 0 {
 		return true

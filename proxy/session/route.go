@@ -18,8 +18,9 @@ import (
 	"seqproxy/statement"
 )
 
-// EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It prints the plan that the
-// session would carry out (plan.Explained), and takes no number and sends no server the statement.
+// EXPLAIN FORMAT=ROUTE says what would become of a statement here. It prints the plan that the
+// session would carry out (plan.Explained). It takes no number, and sends the statement to no
+// server.
 
 // route is what would become of a statement.
 type route struct {
@@ -50,8 +51,8 @@ func (t *texts) explainRoute(sql []byte, p *prepared) error {
 		return err
 	}
 	if t.at.login.AtAdmin {
-		// it is told of a session where clients connect; what a server is asked on the way it is
-		// asked as this user
+		// it explains what would happen where clients connect; questions to servers are asked as
+		// this user
 		t.at.routes = t.at.set.Routes
 		defer func() {
 			t.at.closeBackends()
@@ -240,8 +241,8 @@ func (e *explanation) routeTo(r *route, schema string) {
 	}
 }
 
-// remarkOnSchemas tells of schemas in the text that another shard owns, which no statement
-// is routed by.
+// remarkOnSchemas names schemas in the text that another shard owns. No statement is routed by
+// them.
 func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
 	for _, name := range statement.SchemasNamed(sql, e.state.Mode) {
 		in, err := e.planning.InUTF8([]byte(name), e.state.Charset)

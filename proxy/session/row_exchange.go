@@ -60,7 +60,7 @@ func (x *rowExchange) pass(b []byte) error {
 	return x.r.at.client.write(b)
 }
 
-// ended takes note of what the statement has left.
+// ended records what the statement has left.
 func (x *rowExchange) ended() error {
 	r, c := x.r, x.c
 	noteError(c)
@@ -78,8 +78,8 @@ func (x *rowExchange) ended() error {
 	return nil
 }
 
-// refuse ends the client's result with an error in the place of the next row, as a
-// server does, and takes in what the server still sends.
+// refuse ends the client's result with an error in the place of the next row, as a server does, and
+// reads what the server still sends.
 func (x *rowExchange) refuse(cause error) error {
 	r, c := x.r, x.c
 	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
@@ -108,12 +108,12 @@ func (x *rowExchange) refuse(cause error) error {
 	return nil
 }
 
-// swallowPatience is how long rows that nobody gets are taken in before the server is
-// told to end the statement.
+// swallowPatience is how long rows that nobody gets are read before the server gets a KILL for the
+// statement.
 const swallowPatience = 500 * time.Millisecond
 
-// swallow takes in the rest of the server's answer. killed says that the server was told
-// to end the statement.
+// swallow reads the rest of the server's answer. killed: the server has got a KILL for the
+// statement.
 func (x *rowExchange) swallow() (killed bool, err error) {
 	r, c := x.r, x.c
 	until := time.Now().Add(swallowPatience)
@@ -147,8 +147,8 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 	}
 }
 
-// kill has the server end the statement. If it cannot be told, the rest of the rows is
-// waited for.
+// kill has the server end the statement. If the server cannot be reached, the rest of the rows is
+// awaited.
 func (x *rowExchange) kill() error {
 	creds, ok := x.r.at.login.Account.Credentials(x.c.Shard())
 	if !ok {

@@ -43,8 +43,8 @@ type Session struct {
 	executor // of prepared statements
 }
 
-// New makes the session of a client that has connected. It ends with ctx, or is to be dropped if it
-// is not served.
+// New makes the session of a client that has connected. It ends with ctx. If it is not served, the
+// caller drops it.
 func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, atAdmin bool) *Session {
 	set := shared.Settings.Load()
 	s := &Session{srv: srv, client: client{Conn: conn}}
@@ -96,7 +96,7 @@ func (s *Session) Serve() {
 	err := s.logIn()
 	if err == nil {
 		if err = s.commands(); errors.Is(err, errShutdown) {
-			s.leave()
+			s.refuseLateCommand()
 		}
 		s.slow.round(stats.Clock())
 	}
@@ -153,9 +153,8 @@ func (s *Session) commands() error {
 	}
 }
 
-// beginCommand begins a command: it forgets what is of the one before, and goes by the settings of
-// now. payload is that of the command, nil if it is not held whole. An error is the end of the
-// session.
+// beginCommand begins a command: it forgets what concerns the one before, and uses the settings of
+// now. payload is nil if not all of the command is in memory. An error is the end of the session.
 func (s *Session) beginCommand(payload []byte) error {
 	s.batch.payload = payload
 	if now := s.shared.Settings.Load(); s.set != now || s.routes != now.Routes && !s.login.AtAdmin {
@@ -265,18 +264,18 @@ func (s *Session) await() error {
 	}
 	now := stats.Clock()
 	s.slow.round(now)
-	if err := s.idle.rested(now); err != nil {
+	if err := s.idle.beforeWait(now); err != nil {
 		return err
 	}
 	s.tally.Settle(&s.shared.Mu, &s.shared.Totals)
-	look, err := s.rest(now)
+	look, err := s.beginWait(now)
 	if err == nil && !look {
 		err = s.client.fill()
 		if err != nil && s.leaves() {
 			return errShutdown
 		}
-		if look, err = s.work(err); err != nil {
-			err = s.idle.awoken(err)
+		if look, err = s.endWait(err); err != nil {
+			err = s.idle.afterWait(err)
 		}
 	}
 	if err == nil && look {
@@ -285,10 +284,10 @@ func (s *Session) await() error {
 	return err
 }
 
-// rest says that the session waits for a command, which a shutdown or the end of a
+// beginWait says that the session waits for a command, which a shutdown or the end of a
 // backend connection may end. If such an end has come already it is an error, or the
 // session is to look for it first.
-func (s *Session) rest(now time.Duration) (look bool, err error) {
+func (s *Session) beginWait(now time.Duration) (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reportLocked(now)
@@ -298,7 +297,7 @@ func (s *Session) rest(now time.Duration) (look bool, err error) {
 	}
 	s.busy, s.resting, s.transacting = false, true, s.state.InTransaction()
 	if s.engaged.Load().Many() {
-		s.narrow()
+		s.narrowEngaged()
 	}
 	if s.leaves() {
 		return false, errShutdown
@@ -306,10 +305,10 @@ func (s *Session) rest(now time.Duration) (look bool, err error) {
 	return false, nil
 }
 
-// work says that the session has something to do, unless err is why it ends: a
+// endWait says that the session has something to do, unless err is why it ends: a
 // command, or to look after its backend connections. Reading more of a command must
 // not fail because of what came meanwhile.
-func (s *Session) work(err error) (look bool, _ error) {
+func (s *Session) endWait(err error) (look bool, _ error) {
 	now := stats.Clock()
 	s.tally.Begins(now)
 	s.mu.Lock()
@@ -328,7 +327,7 @@ func (s *Session) work(err error) (look bool, _ error) {
 	return look, s.client.until(time.Time{})
 }
 
-// reportLocked tells what the session has done, and where it is.
+// reportLocked reports what the session has done, and where it is.
 func (s *Session) reportLocked(now time.Duration) {
 	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
 	if s.cur != nil {
@@ -337,7 +336,7 @@ func (s *Session) reportLocked(now time.Duration) {
 	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.shared.Counters.Overheads)
 }
 
-// Drains says whether the sessions of the address that this one came to end when they can.
+// Drains reports whether the sessions of the address that this one came to end when they can.
 func (s *Session) Drains() bool {
 	if s.login.AtAdmin {
 		return s.shared.AdminEnds.Load()
@@ -345,8 +344,8 @@ func (s *Session) Drains() bool {
 	return s.shared.Draining.Load()
 }
 
-// leaves says whether the session ends now: the server drains, and nothing is left that
-// the client could not begin anew elsewhere.
+// leaves reports whether the session ends now: the server drains, and nothing is left that the
+// client could not begin anew elsewhere.
 func (s *Session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
 
 // trim gives up what an unusually large command left behind, before a wait.

@@ -43,9 +43,9 @@ type Sequencer interface {
 
 // sequenceNames is what planning has to know of names.
 type sequenceNames interface {
-	// Exists says whether a sequence of that name is served.
+	// Exists reports whether a sequence of that name is served.
 	Exists(ctx context.Context, name []byte) (bool, error)
-	// Same says whether two names are spellings of one sequence.
+	// Same reports whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// FormOf says what the keys of a sequence are.
 	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
@@ -54,26 +54,26 @@ type sequenceNames interface {
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
 }
 
-// sequenceSteps tells how far apart numbers are that applications count themselves.
+// sequenceSteps knows how far apart numbers are that applications count themselves.
 type sequenceSteps interface {
 	// Stride is how far apart the numbers of one sequence server are, where several divide the
 	// numbers in steps; else 1. It does no I/O.
 	Stride() uint64
-	// Divided says whether several sequence servers divide the numbers, and by multiples of how
+	// Divided reports whether several sequence servers divide the numbers, and by multiples of how
 	// many others may move a row of theirs; 1: by none. It asks them.
 	Divided(ctx context.Context) (several bool, multiple uint64, err error)
 }
 
 // sequenceSetter sets sequences on.
 type sequenceSetter interface {
-	// Identify returns what tells a sequence from others, however it is spelled.
+	// Identify returns the identity of a sequence, however its name is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
 	// is beyond that already.
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
 }
 
-// columnOwners tells which columns are filled from sequences.
+// columnOwners knows which columns are filled from sequences.
 type columnOwners interface {
 	// Owners returns the columns that own sequences, without I/O; nil if they are not
 	// known. LoadOwners waits until they are.
@@ -100,7 +100,7 @@ type KeyOptions struct {
 	// Bindings are columns that are filled from sequences.
 	Bindings []Binding
 	// MultiRowFirst fills in several rows also with keys that are not a step apart: the insert id
-	// tells the first one's alone.
+	// is the first one's alone.
 	MultiRowFirst bool
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
@@ -114,7 +114,7 @@ type StatementOptions struct {
 	WriteTimeout time.Duration // how long a client may leave an answer unread
 	// SlowStatement is how long a statement takes at least that is logged for it; 0: none is.
 	SlowStatement time.Duration
-	MaxStatement  int // bytes up to which a statement is held and analysed
+	MaxStatement  int // bytes up to which a statement is kept in memory and analysed
 	// StatementMemory is how many bytes statements above 64 KiB may take in all sessions; others
 	// wait. 0: any number.
 	StatementMemory int64
@@ -166,7 +166,7 @@ func NewSettings(keys KeyOptions, statements StatementOptions, routes *backend.R
 	if before != nil && before.StatementMemory == statements.StatementMemory {
 		s.memory = before.memory
 	} else {
-		// what is held of the one before is beside it
+		// shares of the one before are not counted in it
 		s.memory = newStatementMemory(statements.StatementMemory)
 	}
 	return s

@@ -12,7 +12,7 @@ import (
 // among them has changed the schema if all went well; if not, the shard is the same in
 // any case.
 func (t *texts) several(sql []byte) error {
-	if err := t.at.outwait(); err != nil {
+	if err := t.at.waitOutPause(); err != nil {
 		return err
 	}
 	schema, err := t.planning.mayPassSeveral(sql)
@@ -110,7 +110,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 	return protocol.NotSupported("a statement about sequences %s is not supported: send it alone", where)
 }
 
-// defaultStepInside says whether several statements in one text, if all go well, leave the
+// defaultStepInside reports whether several statements in one text, if all go well, leave the
 // session's step at its default; see keepStep.
 func (p *planning) defaultStepInside(sql []byte) (lost bool) {
 	if p.at.set.steps.Stride() <= 1 {

@@ -46,8 +46,8 @@ type Shared struct {
 // cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
 const cachedTexts = 1024
 
-// NewShared makes what the sessions of a Server share. version is the proxy's own, which servers are
-// told; "" leaves it out.
+// NewShared makes what the sessions of a Server share. version is the proxy's own, for servers; ""
+// leaves it out.
 func NewShared(killer *kill.Killer, version string, log *zap.Logger) *Shared {
 	s := &Shared{
 		Stopping: make(chan struct{}), Killer: killer, Log: log, Counters: stats.Counters{Since: time.Now()},
@@ -60,7 +60,7 @@ func NewShared(killer *kill.Killer, version string, log *zap.Logger) *Shared {
 // Server is what a session needs of the Server that it is of.
 type Server interface {
 	kill.Sessions
-	// Stats is what COM_STATISTICS tells where no server answers it, with Sessions.
+	// Stats is what COM_STATISTICS shows where no server answers it, with Sessions.
 	Stats() stats.Stats
 	// Sessions is how many clients are connected.
 	Sessions() int

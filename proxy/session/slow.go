@@ -20,11 +20,11 @@ const (
 	maxHeads = 4 * maxHead
 )
 
-// slow is what a session keeps of the statements in hand, in case they turn out to be
-// slow. Only its goroutine touches it. A statement takes as long as tally.mark tells: from
-// when it was read, or the one before it was answered. Where a client has sent several at
-// a time the clock is read only where a server was waited for, so what the proxy itself
-// took, such as a wait for a number, may be told of the one behind.
+// slow is what a session keeps of the statements in hand, in case they prove slow. Only its
+// goroutine touches it. A statement takes from when it was read, or the one before it was answered:
+// see tally.Mark. Where a client has sent several at a time the clock is read only where a server
+// was waited for, so the proxy's own time, such as a wait for a number, may count for the one
+// behind.
 type slow struct {
 	at *attachment
 
@@ -50,7 +50,7 @@ type textHead struct {
 	read reading
 }
 
-// reading is how a session's texts are to be read at one moment, and what is not known of it.
+// reading is how a session's texts are read at one moment, and what is not known of it.
 type reading struct {
 	mode                                       lex.Mode
 	modeUnknown, quotesUnknown, escapesUnknown bool
@@ -65,8 +65,7 @@ func (w *slow) reading() reading {
 	}
 }
 
-// redact returns what may be told of a text. Where it could be read in another way, too,
-// that is nothing.
+// redact returns what may be logged of a text: nothing if it could be read in another way, too.
 func (r reading) redact(text []byte, cut bool) []byte {
 	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
 		st := state.State{Mode: r.mode, ModeUnknown: r.modeUnknown, EscapesUnknown: r.escapesUnknown}
@@ -77,8 +76,8 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	return redact.Append(nil, text, r.mode, cut)
 }
 
-// keepsTexts says whether texts are kept until they are answered: in case they are slow, or
-// have an insert id that they do not explain.
+// keepsTexts reports whether texts are kept until they are answered: in case they are slow, or have
+// an insert id that they do not explain.
 func (s *Settings) keepsTexts() bool {
 	if s.SlowStatement > 0 {
 		return true
@@ -96,22 +95,22 @@ func (w *slow) headOf(sql []byte) textHead {
 	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), w.reading()}
 }
 
-// takes takes note of a statement that begins to be handled, where texts are kept. more says that
-// text is only its beginning.
-func (r *relay) takes(text []byte, more bool) {
-	r.slow.takes(text, r.slow.reading(), more, r.batch.size == 0)
+// keepText keeps the beginning of a statement that begins to be handled, where texts are kept.
+// more: text is only its beginning.
+func (r *relay) keepText(text []byte, more bool) {
+	r.slow.keep(text, r.slow.reading(), more, r.batch.size == 0)
 }
 
-// takesPrepared is takes for an execution.
-func (r *relay) takesPrepared(p *prepared) {
+// keepPreparedText is keepText for an execution.
+func (r *relay) keepPreparedText(p *prepared) {
 	r.explained = p.shape.Explained
 	if r.at.set.keepsTexts() {
-		r.slow.takes(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
+		r.slow.keep(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
 	}
 }
 
-// takes keeps the beginning of a text. first says that nothing waits for its answer.
-func (w *slow) takes(text []byte, read reading, more, first bool) {
+// keep keeps the beginning of a text. first: nothing waits for its answer.
+func (w *slow) keep(text []byte, read reading, more, first bool) {
 	if first {
 		w.texts, w.bytes = w.texts[:0], 0
 	}
@@ -123,8 +122,8 @@ func (w *slow) takes(text []byte, read reading, more, first bool) {
 	}
 }
 
-// several says whether the client has sent more than one statement at a time, so that the time of
-// each is to be measured. more says that there is one behind that in hand.
+// several reports whether the client has sent more than one statement at a time, so that the time
+// of each is measured. more: one comes behind the present one.
 func (w *slow) several(more bool) bool {
 	n := w.at.tally.Round
 	if w.at.tally.Kind != stats.NoStatement {
@@ -133,8 +132,7 @@ func (w *slow) several(more bool) bool {
 	return n > 1 || more
 }
 
-// answered takes note that a server has answered one of several statements, for which it
-// was waited.
+// answered measures one of several statements that a server has answered after a wait.
 func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	now := stats.Clock()
 	took := now - w.at.tally.Mark
@@ -144,8 +142,8 @@ func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	}
 }
 
-// timed takes note of a server's answer, of so many bytes, to the statement in hand, which was sent
-// alone.
+// timed measures the statement in hand, which was sent alone, when its answer of so many bytes has
+// come.
 func (r *relay) timed(c *backend.Conn, bytes uint64) {
 	r.slow.bytes = bytes
 	if r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
@@ -208,7 +206,7 @@ func (w *slow) logSlow(took time.Duration, kind stats.Kind, text head, bytes uin
 		zap.ByteString(logfield.NameStatement, w.redacted(text)))...)
 }
 
-// redacted returns what may be told of a text that is kept, if it is.
+// redacted returns what may be logged of a text that is kept, if it is.
 func (w *slow) redacted(text head) []byte {
 	if !text.kept {
 		return []byte(redact.NotUnderstood)

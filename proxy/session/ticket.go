@@ -34,8 +34,8 @@ func (ts *tickets) ticketIn(sql []byte) *ticket.Ticket {
 	return ts.at.set.tickets.In(&ts.planning.stmt, sql, ts.state)
 }
 
-// ticketText answers a text that is a ticket, or a ticket and a SELECT of the number.
-// It is false if the text is to be handled as any other. Nothing is in flight.
+// ticketText answers a text that is a ticket, or a ticket and a SELECT of the number. handled is
+// false if the text is handled as any other. Nothing is in flight.
 func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
 	var then statement.Statement
 	rest, alone, served := ts.ticketServed(t, sql, &then)
@@ -67,8 +67,8 @@ func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err e
 	return true, ts.answers.answerSelect(&then, rest, plan.Nothing(&then), nil)
 }
 
-// ticketServed says whether a text that is a ticket may be answered here. Behind it there
-// may be a rest, which is then a SELECT of the number.
+// ticketServed reports whether a text that is a ticket may be answered here. Behind it there may be
+// a rest, which is then a SELECT of the number.
 func (ts *tickets) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Statement) (rest []byte, alone, served bool) {
 	if rest, alone = t.Rest(sql); !alone {
 		if !ts.planning.severalAgreed() {
@@ -92,7 +92,7 @@ func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
 	return ts.mayLeaveToServer(t)
 }
 
-// mayLeaveToServer says whether the server may answer a ticket that cannot be answered here.
+// mayLeaveToServer reports whether the server may answer a ticket that cannot be answered here.
 func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter != nil {
 		return nil
@@ -107,8 +107,8 @@ func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
 	return nil
 }
 
-// asksForID says whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once
-// or more, that is answered here.
+// asksForID reports whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once or more,
+// that is answered here.
 func (ts *tickets) asksForID(st *statement.Statement) bool {
 	if !st.SelfContained || ts.answers.limitsRows() || ts.answers.mayOmitMetadata() || ts.at.login.Capabilities.Has(protocol.NoSchema) {
 		return false
@@ -118,7 +118,7 @@ func (ts *tickets) asksForID(st *statement.Statement) bool {
 	})
 }
 
-// severalAgreed says whether a text may be of several statements.
+// severalAgreed reports whether a text may be of several statements.
 func (f *facts) severalAgreed() bool {
 	if len(f.state.Option) == 2 { // of the last COM_SET_OPTION
 		return f.state.Option[0] == 0 && f.state.Option[1] == 0
@@ -143,8 +143,8 @@ func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer
 	return a, true, err
 }
 
-// keyOf returns the key of a ticket, which is in a character set, in UTF-8; ok is false if it is
-// none of which a number is taken here.
+// keyOf returns the key of a ticket, which is in a character set, in UTF-8. ok is false if no
+// number is taken here for it.
 func (ts *tickets) keyOf(t *ticket.Ticket, charset string) (key []byte, ok bool) {
 	key, err := ts.planning.InUTF8(t.Key, charset)
 	return key, err == nil && (t.Of.Counter != nil || len(key) > 0)
@@ -167,7 +167,7 @@ func (ts *tickets) beginImplied(a *ticket.Answer) error {
 	return nil
 }
 
-// answerTicket answers with the OK of a ticket. more are flags beside the session's.
+// answerTicket answers with the OK of a ticket. more are flags in addition to the session's.
 func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 	ts.at.tally.Becomes(stats.KindNextval)
 	if a.Moved {
