@@ -161,6 +161,32 @@ func (x *snowTakers) homes(t testing.TB, f fleet) {
 	}
 }
 
+// Members are restored from a backup while a process has ticks ahead. It reserves none for long, and
+// raises the rows all the same: else another process would take its workers for free ones.
+func TestARestoredMemberTakesNoTicksBackFromWhoHasThem(t *testing.T) {
+	f := newFleet(t, 2)
+	k, l := kindOf(t, "SNOWFLAKE EPOCH '2020-01-01' TICK '1s' TIME BITS 33 WORKER BITS 1 COUNTER BITS 12"), new(keyLedger)
+	a := f.open(t, patience(20*time.Second))
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 600})
+	l.take(t, a, "photos", 1)
+	wantWorkers(t, []*sequence.Sequences{a})
+	ticks := func(worker int) (id uint64) { // each worker's are of one member
+		return f[worker].id(t, define.CounterName(define.WorkerName("photos", uint64(worker))))
+	}
+	before := []uint64{ticks(0), ticks(1)}
+	for i, p := range f {
+		p.exec(t, "UPDATE sequence SET id = ? WHERE name = ?", k.TickAt(time.Now().UnixNano())-10, define.CounterName(define.WorkerName("photos", uint64(i))))
+	}
+	for i := range f {
+		eventually(t, "the row is raised", func() bool { return ticks(i) >= before[i] })
+	}
+	b := f.open(t, patience(2*time.Second))
+	if key, err := b.Take(t.Context(), []byte("photos"), 1); err == nil {
+		t.Errorf("both workers are in use, and another process got %d", key)
+	}
+	l.take(t, a, "photos", 1)
+}
+
 // Ticks are not divided in steps, in which applications count themselves.
 func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 	f := newFleet(t, 2)

@@ -186,17 +186,24 @@ func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 // looks again.
 func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	registered := v.Registry.ListedID() != ""
+	h := v.Share()
 	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
 	for _, name := range names {
 		// now: the row may be read before a reservation that is in flight
-		before[name] = v.Marks.Mark(name)
+		mark := v.Marks.Mark(name)
+		if h.Shared() {
+			mark.High = 0 // it is of all members, and says nothing of the row of one
+			if define.IsWorker(name) {
+				mark.High = v.lowest.of(name, mark.Epoch, h.Plan) // no look counts there, see note
+			}
+		}
+		before[name] = mark
 	}
 	rows, err := v.RowsOf(ctx, names)
 	if err != nil {
 		v.Log.Debug("rows not looked at", logfield.Err(err))
 		return
 	}
-	h := v.Share()
 	for i := range rows {
 		r := &rows[i]
 		switch {
@@ -208,9 +215,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 			continue
 		}
 		low, ok := v.lowest.note(begun, r.Name, lowestID{r.Epoch, r.Plan, r.ID}, registered && !define.IsWorker(r.Name))
-		if !h.Shared() {
-			low = max(low, before[r.Name].High)
-		}
+		low = max(low, before[r.Name].High)
 		// In a group a node that takes over is raised before it serves, and may be seen before.
 		if ok && r.ID < low && !v.Grouped() {
 			if err := v.lift(ctx, among, r.Name, low, r.ID); err != nil {
