@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"seqproxy/sequence/agree"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
@@ -38,6 +37,5 @@ func serverWith(tables store.Options, t *timing, tuning *atomic.Pointer[Tuning],
 		Timing:              member.Timing{ShortestTry: t.shortestTry, Peer: t.peer, Follow: t.follow, Stale: t.stale, Alarm: t.alarm},
 		Patience:            func() time.Duration { return tuning.Load().AllocateTimeout },
 		OrderWithoutReplica: func() bool { return tuning.Load().OrderWithoutReplica },
-		BeginAgain:          agree.BeginAgain,
 	})
 }

@@ -104,6 +104,11 @@ func (a *servers) FindAll(ctx context.Context, among *member.Among, name string)
 	return agree.Of(among, a.Next).Find(ctx, name)
 }
 
+// BeginAgain implements [member.Agreement].
+func (a *servers) BeginAgain(ctx context.Context, v *server, name string, need uint64) (left uint64, err error) {
+	return agree.BeginAgain(ctx, v, name, need)
+}
+
 // StaysInForce implements [member.Agreement].
 func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
 	w := a.Now()

@@ -312,14 +312,20 @@ func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint6
 		return need, store.OutcomeOldPlan
 	}
 	left := v.Remaining(name, &stored, stored.Max)
-	if left < need && stored.Def.Cycle {
-		if left, err = v.options.BeginAgain(ctx, v, name, need); err != nil {
-			return need, err
-		}
+	switch {
+	case left >= need:
+		return fitting(left, want, need), nil
+	case stored.Def.Cycle:
+		return need, &define.NameError{Name: define.ShownName(name), Err: errCycles}
 	}
-	if left < need {
-		return need, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
-	}
+	return need, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
+}
+
+// errCycles: a sequence has run out that begins again then.
+var errCycles = fmt.Errorf("%w, and was to begin again", define.ErrExhausted)
+
+// fitting is how many numbers to reserve where so many are left, at least need.
+func fitting(left, want, need uint64) uint64 {
 	n := max(need, min(want, left/segment.CeilingShare))
-	return n - n%need, nil // whole steps, where somebody counts in steps
+	return n - n%need // whole steps, where somebody counts in steps
 }

@@ -43,9 +43,6 @@ type Options struct {
 	// OrderWithoutReplica reports whether ORDER sequences of a group give numbers while no majority
 	// of its nodes is seen, at present.
 	OrderWithoutReplica func() bool
-	// BeginAgain lets a sequence that has come to its end begin again at its minimum, and says how
-	// many numbers are left then.
-	BeginAgain func(ctx context.Context, v *Server, name string, need uint64) (left uint64, err error)
 }
 
 // Timing is the intervals of a member.

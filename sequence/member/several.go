@@ -25,6 +25,9 @@ type Agreement interface {
 	// StaysInForce asks whether the plan of that number is in force still, after a member obeyed
 	// another one.
 	StaysInForce(ctx context.Context, plan uint64) bool
+	// BeginAgain lets a sequence with CYCLE that has come to its end begin again at its minimum, and
+	// says how many numbers are left then.
+	BeginAgain(ctx context.Context, v *Server, name string, need uint64) (left uint64, err error)
 }
 
 // Several reserves on one of the members in use: on the only one, on the home of an ORDER sequence,
@@ -151,7 +154,7 @@ func (s *Several) askForHome(ctx context.Context, among *Among, name string) err
 // Reserve reserves numbers, as [Server.Reserve] does.
 func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (g store.Grant, d Due, err error) {
 	if !among.Several() { // there is nobody to turn to if it takes long
-		return among.Members[0].Reserve(ctx, among, name, want, need)
+		return s.reserveAlone(ctx, among, name, want, need)
 	}
 	if h := among.ShareOf(name); h.InBlocks() && need > h.Run() {
 		return store.Grant{}, Due{}, &BlockError{Name: name, Need: need, Block: h.Run()}
@@ -170,6 +173,24 @@ func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, 
 		}
 	}
 	return store.Grant{}, Due{}, err
+}
+
+// reserveAlone reserves with the only server. It alone can have CYCLE: of several no row goes down.
+func (s *Several) reserveAlone(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
+	v := among.Members[0]
+	g, d, err := v.Reserve(ctx, among, name, want, need)
+	if !errors.Is(err, errCycles) {
+		return g, d, err
+	}
+	left, err := s.agreement.BeginAgain(ctx, v, name, need)
+	switch {
+	case err != nil:
+		v.counters.Errors.Add(1)
+		return store.Grant{}, Due{}, store.WithGrants(err, v.Config.Database)
+	case left < need:
+		return store.Grant{}, Due{}, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
+	}
+	return v.Reserve(ctx, among, name, fitting(left, want, need), need)
 }
 
 // reserveWithAny reserves with the first member that can.
