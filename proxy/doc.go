@@ -1,5 +1,5 @@
 // Package proxy accepts clients and gives each a session: it listens, limits and drains, and keeps
-// what sessions go by.
+// the settings of sessions.
 //
 // Start at Server; sessions.go has the sessions that there are, settings.go what a reload changes.
 // The life of one client is in package session, which sees the Server through an interface of its

@@ -9,16 +9,15 @@ import (
 	"seqproxy/proxy/session"
 )
 
-// A proxy stops in steps, each of which whoever runs it may prolong: Announce,
-// StopAccepting, Wait for clients to leave by themselves, and Shutdown. The admin address
-// is the last to end, so that one can look on.
+// A proxy stops in steps: Announce, StopAccepting, Wait for clients to leave by themselves, and
+// Shutdown. The caller decides how long each lasts. The admin address is the last to end, so that
+// people can watch.
 
-// Announce has Draining tell that the server is about to stop. Clients are served as
-// before.
+// Announce makes Draining report that the server is about to stop. Clients are served as before.
 func (s *Server) Announce() { s.announced.Store(true) }
 
-// Draining says whether the server is about to stop or stops: nobody new should be sent
-// to it. It stays so.
+// Draining reports whether the server is about to stop or stops: nobody new should be sent to it.
+// It stays so.
 func (s *Server) Draining() bool { return s.announced.Load() }
 
 // StopAccepting refuses every further client but at the admin address. The sessions go on.
@@ -77,7 +76,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// closedTo says whether nobody is accepted any more.
+// closedTo reports whether nobody is accepted any more.
 func (s *Server) closedTo(atAdmin bool) bool {
 	if atAdmin {
 		return s.shared.AdminEnds.Load()

@@ -33,7 +33,7 @@ type Options struct {
 	LoginOptions
 	StatementOptions
 
-	// Version is the proxy's own, which servers are told; "" leaves it out.
+	// Version is the proxy's own, for servers; "" leaves it out.
 	Version string
 
 	Logger *zap.Logger
@@ -100,7 +100,7 @@ type Server struct {
 	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
 
-	pausing sync.Mutex // held while shards are paused or resumed, or others take their place
+	pausing sync.Mutex // locked while shards are paused or resumed, or others take their place
 
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for
@@ -176,7 +176,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, atAdmin bool) error
 	}
 }
 
-// Accepting says whether clients are accepted now.
+// Accepting reports whether clients are accepted now.
 func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() }
 
 // start runs a client's session in a goroutine of its own, or refuses it.
@@ -250,7 +250,7 @@ const workerPatience = 100 * time.Millisecond
 // not read the answers.
 const clientAhead = 4 << 20
 
-// MaxConnections is how many sessions there may be, beside those at the admin address.
+// MaxConnections is how many sessions there may be, without those at the admin address.
 func (s *Server) MaxConnections() int { return s.options.Load().MaxConnections }
 
 // StatementMemory is how much memory large statements may take, and take now, how many sessions
@@ -260,7 +260,7 @@ func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 	return size, used, waiting, s.shared.Counters.MemoryWaits.Load()
 }
 
-// stopWatching ends what runs beside the sessions, all of which have ended.
+// stopWatching ends what watches over sessions. All of them have ended.
 func (s *Server) stopWatching(ctx context.Context) {
 	s.watch.Close()
 	s.shared.Killer.Close(ctx)

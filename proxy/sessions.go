@@ -66,7 +66,7 @@ func (s *Server) register(sess *session.Session) bool {
 	return true
 }
 
-// fullLocked says whether there is no room for a further session.
+// fullLocked reports whether there is no room for a further session.
 func (s *Server) fullLocked(sess *session.Session) bool {
 	if sess.AtAdmin() {
 		return s.atAdmin >= maxAtAdmin

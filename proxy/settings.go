@@ -6,11 +6,10 @@ import (
 	"seqproxy/proxy/session"
 )
 
-// Reload puts other options to use, with the routes that belong to them. Shards, Sequences,
-// Admin, RSA, Version and Logger stay those of New. Clients that connect from then on meet
-// the new ones; a session that runs goes by them from its next command outside a
-// transaction on, but its login, its user and how it talks to its client stay. One reload
-// at a time may run.
+// Reload puts other options to use, with the routes that belong to them. Shards, Sequences, Admin,
+// RSA, Version and Logger stay those of New. Clients that connect from then on get the new ones. A
+// session that runs uses them from its next command outside a transaction on, but its login, its
+// user and how it talks to its client stay. One reload at a time may run.
 func (s *Server) Reload(opts Options, routes *backend.Routes) {
 	s.pausing.Lock()
 	defer s.pausing.Unlock()
@@ -58,7 +57,7 @@ func policyOf(opts *Options, routes *backend.Routes) login.Policy {
 	return p
 }
 
-// What options hold that sessions go by is of package session, or of rooms below it.
+// What sessions use of the options is of package session, or of rooms below it.
 type (
 	KeyOptions       = session.KeyOptions
 	StatementOptions = session.StatementOptions

@@ -9,7 +9,7 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// What Stats and SessionList tell is of package stats.
+// The types of Stats and SessionList are of package stats.
 type (
 	Stats        = stats.Stats
 	SessionInfo  = stats.SessionInfo

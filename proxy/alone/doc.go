@@ -2,5 +2,5 @@
 // the questions of drivers and command-line clients that connect. It decides from data, and does no
 // I/O.
 //
-// Start at [Facts], of which Select makes a table.
+// Start at [Facts], from which Select makes a table.
 package alone

@@ -15,16 +15,16 @@ import (
 	"seqproxy/sequence"
 )
 
-// INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
-// how many there are. A block of numbers is taken, and the server counts them off itself:
-// each evaluation is LAST_INSERT_ID(LAST_INSERT_ID()+1), from the number before the block
-// on, which a statement of ours sets.
+// INSERT ... SELECT and UPDATE with a number for each row. Only the server knows how many rows
+// there are. A block of numbers is taken, and the server counts them off itself: each evaluation is
+// LAST_INSERT_ID(LAST_INSERT_ID()+1), from the number before the block on, which a statement of
+// ours sets.
 //
 // A value set before a statement may be lost, or be another's. It does no harm here: each
-// evaluation checks that its number is one of the block, and the whole statement fails if
-// it is not (statement.AsCounted). The block is this statement's alone and each
-// evaluation rises, however often the server evaluates the call for a row, so no two rows
-// have one number, wherever it began. What is left of the block is a gap.
+// evaluation checks that its number is one of the block, and the whole statement fails if it is not
+// (statement.AsCounted). The block is this statement's alone and each evaluation rises, however
+// often the server evaluates the call for a row, so no two rows have one number, wherever it began.
+// The rest of the block is a gap.
 //
 // A block that is too small makes the statement fail as a whole, and it is sent again
 // with a larger one. So it may be done only where a statement that fails leaves nothing:
@@ -121,8 +121,8 @@ func (t *Taker) block(n *Block) error {
 		if err != nil {
 			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", n.conn.Shard().Name(), err)
 		}
-		// It stays what it was unless the statement tells of another: the server's is
-		// a number of nobody's now.
+		// It stays what it was unless the statement has set another: the server has a number of
+		// nobody's now.
 		l.Given(previous)
 	}
 	l.Rows = true // what the server says of rows is true
@@ -144,8 +144,8 @@ func smaller(err error, n *Block) uint64 {
 	return max(n.Size/blockGrowth, 1)
 }
 
-// TooSmall says whether an answer is that of a statement that wanted more numbers than
-// the block has.
+// TooSmall reports whether an answer is that of a statement that wanted more numbers than the block
+// has.
 func (n *Block) TooSmall(payload []byte) bool {
 	var e *protocol.ServerError
 	return payload[0] == 0xff && errors.As(protocol.ParseServerError(payload), &e) && e.Code == mysql.ER_DATA_OUT_OF_RANGE &&
@@ -164,10 +164,10 @@ func (n *Block) Grow() error {
 	return nil
 }
 
-// Answered appends to b the packet of a server's answer for the client, with a number. It takes
-// note of what the statement has done to LAST_INSERT_ID(), which is on the connection on then: what
-// it was if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and
-// REPLACE tell the first, as with keys that the server generates for many rows: that is what
+// Answered appends to b the packet of a server's answer for the client, with a number. It records
+// what the statement has done to LAST_INSERT_ID(), whose value the connection on then has: the same
+// as before if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and
+// REPLACE answer with the first, as with keys that the server generates for many rows: that is what
 // drivers count from.
 func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID) []byte {
 	if payload[0] != 0 {
@@ -187,7 +187,7 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	if given {
 		last = id
 	}
-	// Behind a stored function the servers do not tell it.
+	// Behind a stored function the servers do not send it.
 	untold := id == 0 && n.Routines && !foundNoRows(rest)
 	if id != 0 || untold {
 		t.lasts.took(n.taken.Of, last+n.rest)
@@ -210,8 +210,8 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	return b
 }
 
-// foundNoRows says whether an OK packet, from its status flags on, has the text that
-// tells how many rows a statement found, and that there were none.
+// foundNoRows reports whether an OK packet, from its status flags on, has the text with the number
+// of rows that a statement found, and that is 0.
 func foundNoRows(b []byte) bool {
 	if len(b) < 5 {
 		return false

@@ -15,7 +15,7 @@ import (
 
 // Countable asks the server c whether the statement leaves nothing if it fails, and whether its
 // rows are what is replicated. Blocks are counted off there then. l is the session's
-// LAST_INSERT_ID(). same says whether a name is that of the key's column.
+// LAST_INSERT_ID(). same reports whether a name is that of the key's column.
 func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, same func(name []byte) bool) error {
 	n.ask, n.conn, n.lastID = ask, c, l
 	row, err := ask.AskRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
@@ -43,8 +43,8 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, sam
 	return n.noTriggers(ask, c)
 }
 
-// givesAuto says whether the statement has a number for the AUTO_INCREMENT column in each
-// row, given the table's SHOW CREATE TABLE.
+// givesAuto reports whether the statement has a number for the AUTO_INCREMENT column in each row,
+// given the table's SHOW CREATE TABLE.
 func (n *Block) givesAuto(create []byte, same func(name []byte) bool) bool {
 	index := -1 // of the table's columns
 	for line := range bytes.Lines(create) {
@@ -94,8 +94,8 @@ func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	return nil
 }
 
-// isInnoDB says whether SHOW CREATE TABLE is that of a table of InnoDB. The columns' lines
-// begin with spaces, and no line end stands in their comments.
+// isInnoDB reports whether SHOW CREATE TABLE is that of a table of InnoDB. The columns' lines begin
+// with spaces, and no line end stands in their comments.
 func isInnoDB(create []byte) bool {
 	_, options, ok := bytes.Cut(create, []byte("\n) ENGINE="))
 	return ok && bytes.HasPrefix(options, []byte("InnoDB"))

@@ -15,7 +15,7 @@ type last struct {
 	value uint64
 }
 
-// took takes note of a number.
+// took records a number.
 func (l *lasts) took(of sequence.Identity, value uint64) {
 	list := *l
 	for i := len(list) - 1; i >= 0; i-- {

@@ -76,7 +76,7 @@ func (p *Patience) Waited() time.Duration {
 	return p.spent + stats.Clock() - p.since
 }
 
-// Value tells the sequences what the command has waited.
+// Value gives the sequences what the command has waited.
 func (p *Patience) Value(key any) any {
 	if key == (sequence.WaiterKey{}) {
 		return p
@@ -84,7 +84,7 @@ func (p *Patience) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-// Interrupt ends the wait, if there is one, from whichever goroutine.
+// Interrupt ends the wait, if there is one. Any goroutine may call it.
 func (p *Patience) Interrupt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Patience) Over(err error) error {
 	return err
 }
 
-// Spend takes note of a wait for the sequence servers that is over.
+// Spend records a wait for the sequence servers that is over.
 func (p *Patience) Spend(took time.Duration) {
 	p.waited += took
 	p.spent += took

@@ -40,8 +40,8 @@ func NewRights(sequences []string) *Rights {
 	return r
 }
 
-// Allow says whether a name is among the rights. Names are compared as the sequence
-// table compares them; the beginning of one with how the table spells it.
+// Allow reports whether a name is among the rights. Names are compared as the sequence table
+// compares them. The beginning of one is compared with the table's spelling.
 func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, error) {
 	for _, n := range r.names {
 		if bytes.Equal(n, name) {

@@ -15,7 +15,7 @@ type Rows struct {
 	first []uint64 // the numbers of the first row, if they were taken already
 }
 
-// Define takes note of the definition of a prepared statement's next column.
+// Define records the definition of a prepared statement's next column.
 func (r *Rows) Define(definition []byte, caps protocol.Capability) error {
 	if r == nil {
 		return nil

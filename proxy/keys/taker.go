@@ -26,13 +26,13 @@ type Sequences interface {
 	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
 
-// Names tells sequences by their names. *sequence.Sequences implements it.
+// Names finds sequences by their names. *sequence.Sequences implements it.
 type Names interface {
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, exists bool, err error)
-	// Same says whether two names are spellings of one sequence.
+	// Same reports whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
-	// Identify returns what tells a sequence from others, however it is spelled.
+	// Identify returns the identity of a sequence, however its name is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// FormOf says what the keys of a sequence are.
 	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
@@ -54,7 +54,8 @@ type Taker struct {
 	sequences Sequences
 	names     Names
 	session   Session
-	// firstAlone: of several rows that are filled in the insert id tells the first one's key alone
+	// firstAlone: of several rows that are filled in, the insert id is the first one's key, and
+	// says nothing of the others
 	firstAlone bool
 	rights     *Rights // of the user; nil: all
 	admin      bool    // the user may set sequences on
@@ -67,8 +68,8 @@ type Taker struct {
 // For makes t the taker of a session, whose waits end with ctx.
 func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
 
-// From has numbers taken of these sequences from now on, which names tells apart. firstAlone says
-// that the keys of rows which are filled in need not be a step apart.
+// From sets where numbers come from, from now on. names has the names of these sequences.
+// firstAlone: the keys of rows that are filled in need not be a step apart.
 func (t *Taker) From(sequences Sequences, names Names, firstAlone bool) {
 	t.sequences, t.names, t.firstAlone = sequences, names, firstAlone
 }
@@ -82,8 +83,8 @@ func (t *Taker) Forget() { t.lasts = nil }
 // HasNotice reports whether there is a warning for Notice to give.
 func (t *Taker) HasNotice() bool { return t.notice != "" }
 
-// Notice returns the warning that a sequence of which numbers were taken nears its end; nil: there
-// is none. It is given once.
+// Notice returns, once, the warning that a sequence whose numbers were taken nears its end; nil:
+// there is none.
 func (t *Taker) Notice() *protocol.ServerError {
 	if t.notice == "" {
 		return nil
@@ -226,8 +227,7 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// fits is the error of a sequence of which fewer keys in a row can be had, and any number of single
-// ones.
+// fits is the error of a sequence that has fewer consecutive keys, but any number of single ones.
 type fits interface{ Fits() uint64 }
 
 // takeInOrder is Take for a text with SETVAL, which changes what the calls behind it give.

@@ -35,7 +35,7 @@ type Late struct{ Leader, At int }
 // maxKept is how many elements of a slice are kept from one text to the next.
 const maxKept = 16
 
-// clear makes a the plan of a text of which nothing is replaced.
+// clear makes a the plan of a text in which nothing is replaced.
 func (a *Action) clear(calls int, fill *Filling) {
 	slots := a.Slots[:0]
 	for range calls {
@@ -44,12 +44,11 @@ func (a *Action) clear(calls int, fill *Filling) {
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
-// Substitutions says what stands in each call's place: in each statement the first
-// number is the one that LAST_INSERT_ID() gives afterwards. The values of numbers and of
-// the previous id are left to the caller. With Previous, those of the first statement are
-// replaced that read LAST_INSERT_ID(), which those behind it are left to read. id is the
-// connection id that the client knows, placeholder what the rows bring where numbers are to be
-// written. The result is valid until the next plan.
+// Substitutions says what stands in each call's place: in each statement the first number is the
+// one that LAST_INSERT_ID() gives afterwards. The caller puts in the values of numbers and of the
+// previous id. With Previous, the calls of LAST_INSERT_ID() in the first statement are replaced,
+// and those behind it stay. id is the connection id that the client knows, placeholder what the
+// rows bring where numbers are to be written. The result is valid until the next plan.
 func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint32, placeholder uint64) []statement.Substitution {
 	subs := a.subs[:0]
 	for range st.Calls {
@@ -107,19 +106,19 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 	return subs
 }
 
-// Hides says whether what is put in a call's place is only known at each execution.
+// Hides reports whether what is put in a call's place is only known at each execution.
 func Hides(call *statement.FuncCall, sub *statement.Substitution) bool {
 	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Func != statement.PseudoThreadID && call.Place != statement.PlaceNever &&
 		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
 }
 
-// ClientID says whether calls for the connection's id mean the one that the client knows. For
-// a server both are the variable pseudo_thread_id, which may be set.
+// ClientID reports whether calls for the connection's id mean the one that the client knows. For a
+// server both are the variable pseudo_thread_id, which may be set.
 func ClientID(st *statement.Statement, s *state.State) bool {
 	return st.ClientID && !s.Pinned(state.PinPseudoThreadID)
 }
 
-// readsID says whether a call is one for LAST_INSERT_ID().
+// readsID reports whether a call is one for LAST_INSERT_ID().
 func readsID(f statement.Func) bool {
 	return f == statement.LastInsertID || f == statement.LastInsertIDVariable
 }

@@ -65,10 +65,10 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	return Bringing{ID: true, Keep: t.readsCounts() || t.Words&statement.ReadsLastInsertID == 0, OverRow: over}, Refusal{}
 }
 
-// losesWarnings says whether to bring LAST_INSERT_ID() to a server would clear warnings that the
-// statement reads: MySQL has no statement that sets the one and keeps the other. SHOW
-// VARIABLES, which has the count among hundreds, shows none then.
-// FOUND_ROWS() in the statement makes a warning of its own there, which clears the others.
+// losesWarnings reports whether to bring LAST_INSERT_ID() to a server would clear warnings that the
+// statement reads: MySQL has no statement that sets the one and keeps the other. SHOW VARIABLES,
+// which has the count among hundreds, shows none then. FOUND_ROWS() in the statement makes a
+// warning of its own there, which clears the others.
 func (t *Traits) losesWarnings(st *state.State, on Server) bool {
 	return st.LastID.Travels(on.Conn) && t.Words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings &&
 		t.Kind != statement.Show && !on.MariaDB && on.Warned

@@ -86,7 +86,7 @@ type Text struct {
 
 // Name is what is known of the name in a call.
 type Name struct {
-	// Given is the slot as parameters tell it; its Func is 0 if they do not.
+	// Given is the slot by its parameters; its Func is 0 without parameters.
 	Given Slot
 	Named bool // a parameter has named the sequence, in UTF-8
 
@@ -122,7 +122,7 @@ func (f *Facts) TableOf(table int) *Columns {
 	return &f.Tables[table]
 }
 
-// SetText takes note of a name in UTF-8.
+// SetText records a name in UTF-8.
 func (f *Facts) SetText(name, utf8 []byte, is Answer) {
 	if f.Texts == nil {
 		f.Texts = make(map[string]Text)
@@ -176,15 +176,15 @@ type Slot struct {
 	When     When
 	Func     statement.Func
 	Sequence []byte // nil: none is named, or a parameter names it. Valid as long as the text
-	Count    uint64 // of numbers, the first of which is the value; 0: a parameter tells
+	Count    uint64 // of numbers, the first of which is the value; 0: a parameter says it
 	Set      *statement.SetvalArgs
 	// Texts: it gets texts, or with Bytes bytes. It is known where they are taken later than the
 	// plan is made.
 	Texts, Bytes bool
 }
 
-// Served says whether the proxy answers for the slot.
+// Served reports whether the proxy answers for the slot.
 func (s *Slot) Served() bool { return s.When != Untaken }
 
-// Takes says whether something is asked of a sequence before the statement is sent.
+// Takes reports whether something is asked of a sequence before the statement is sent.
 func (s *Slot) Takes() bool { return s.When == Once && s.Sequence != nil }

@@ -27,8 +27,8 @@ type filling struct {
 	in   *statement.Insertion
 }
 
-// Fill plans what of a text has to be filled in; nil: nothing. st is its analysis, and s the
-// session's state, neither of which it changes.
+// Fill plans what has to be filled into a text; nil: nothing. st is its analysis, and s the
+// session's state. It changes neither.
 func (p *Planner) Fill(st *statement.Statement, sql []byte, s *state.State) (*Filling, Verdict) {
 	p.needs = p.needs[:0]
 	if p.insertion == nil {
@@ -149,7 +149,7 @@ func (t *planning) askOnce(n Need) {
 	}
 }
 
-// SameColumn says whether a name in a text is that of a column.
+// SameColumn reports whether a name in a text is that of a column.
 func SameColumn(column string, name []byte, charset string) Answer {
 	if ASCII([]byte(column)) {
 		return AnswerOf(len(name) == len(column) && strings.EqualFold(string(name), column))
@@ -161,7 +161,7 @@ func SameColumn(column string, name []byte, charset string) Answer {
 	return AnswerOf(is == Yes && strings.EqualFold(string(in), column))
 }
 
-// same returns what tells whether a name in the text is that of a column.
+// same returns a function that reports whether a name in the text is that of a column.
 func (t *planning) same(column string) func(name []byte) bool {
 	return func(name []byte) bool {
 		is := SameColumn(column, name, t.f.Charset)
@@ -192,13 +192,13 @@ func (t *filling) unreadable(b *Binding) Verdict {
 	return v
 }
 
-// Writable says whether a name, in UTF-8, can stand in a text of a character set as it is.
-// Where that takes a conversion it is false.
+// Writable reports whether a name, in UTF-8, can stand in a text of a character set as it is. Where
+// that takes a conversion it is false.
 func Writable(name, charset string) bool {
 	return UTF8Charset(charset) && utf8.ValidString(name) || ASCII([]byte(name))
 }
 
-// UTF8Charset says whether texts in a character set of MySQL's are UTF-8.
+// UTF8Charset reports whether texts in a character set of MySQL's are UTF-8.
 func UTF8Charset(name string) bool {
 	switch name {
 	case "utf8mb4", "utf8mb3", "utf8":
@@ -292,8 +292,8 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	}
 	if !k.Binding.Texts && (in.Ignore || in.OnDuplicate) && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
 		t.st.Kind != statement.Multi && !k.Bulk {
-		// The row may not be inserted, and of a column with AUTO_INCREMENT the server tells
-		// whether it was: then alone the number is to be LAST_INSERT_ID().
+		// The row may not be inserted. Only if it is, the number becomes LAST_INSERT_ID(). With
+		// AUTO_INCREMENT the server reports that.
 		of := t.columns(i, NeedAuto)
 		if of == nil {
 			return false, Verdict{}
@@ -336,7 +336,7 @@ func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
 	return m, answer == Yes, Verdict{}
 }
 
-// setBefore says whether a statement before the one at index may set a variable: the server has
+// setBefore reports whether a statement before the one at index may set a variable: the server has
 // another value when it runs that than it has now.
 func (t *filling) setBefore(index int, name string) bool {
 	for _, part := range t.st.Parts[:min(index, len(t.st.Parts))] {
@@ -362,7 +362,7 @@ func setInText(b *Binding) Verdict {
 // decideRows decides what becomes of each row of the INSERT just read.
 func (t *filling) decideRows(k *FilledKey) Verdict {
 	in, key, prepared := k.Insertion, &k.Key, t.f.At == AtPrepare
-	if k.Binding.Texts { // of which none means that there is no key, and NULL alone does
+	if k.Binding.Texts { // none of these means that there is no key; only NULL does
 		key.ZeroStays = true
 	} else if len(in.Rows) > 1 && !prepared || in.MayBeZero() {
 		modes, is, v := t.modes()
@@ -421,7 +421,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	return Verdict{}
 }
 
-// certain says whether an expression is nothing but a NEXTVAL, which is never empty.
+// certain reports whether an expression is nothing but a NEXTVAL, which is never empty.
 func (t *filling) certain(v *statement.InsertValue) bool {
 	call := t.st.CallAt(v.Start, v.End)
 	return call != nil && call.Func == statement.Nextval
@@ -541,7 +541,7 @@ func RefusedQuery(b *Binding, text string) string {
 	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)
 }
 
-// ContainsName says whether one of names is the same as something.
+// ContainsName reports whether one of names is the same as something.
 func ContainsName(names [][]byte, same func([]byte) bool) bool {
 	return slices.ContainsFunc(names, same)
 }

@@ -44,7 +44,7 @@ type FilledKey struct {
 	Step      uint64   // between the numbers; 1 or more
 	Before    bool     // what is read of LAST_INSERT_ID() is read before that
 	Plain     bool     // the number is written as it is, and made LAST_INSERT_ID() by the session
-	Params    bool     // some rows tell by a parameter whether they are to be filled
+	Params    bool     // in some rows a parameter decides whether they are filled
 	Bulk      bool     // an execution may be of many rows
 	Listed    bool     // the columns have to be named
 	Added     bool     // the text does not name the key
@@ -86,7 +86,7 @@ func (f *Filling) addKey() *FilledKey {
 // maxText is how many bytes of numbers are kept from one text to the next.
 const maxText = 1 << 10
 
-// trim gives up what the last text left in f, and says whether what remains is little.
+// trim frees what the last text has in f, and reports whether little memory remains.
 func (f *Filling) trim() bool {
 	if cap(f.Keys) > 1 || cap(f.Splices) > maxKept || cap(f.text) > maxText {
 		return false
@@ -116,18 +116,18 @@ func (f *Filling) keyOf(statement int) *FilledKey {
 	return &f.Keys[i]
 }
 
-// Fills says whether any key is given to the text.
+// Fills reports whether any key is given to the text.
 func (f *Filling) Fills() bool {
 	return slices.ContainsFunc(f.Keys, func(k FilledKey) bool { return len(k.Filled) > 0 })
 }
 
-// Leads says whether a statement's first number is that of its key.
+// Leads reports whether a statement's first number is that of its key.
 func (f *Filling) Leads(statement int) bool {
 	k := f.keyOf(statement)
 	return k != nil && len(k.Filled) > 0 && !k.Binding.Texts
 }
 
-// disturbs says whether LAST_INSERT_ID() in a statement would be read as its key.
+// disturbs reports whether LAST_INSERT_ID() in a statement would be read as its key.
 func (f *Filling) disturbs(statement int) bool {
 	k := f.keyOf(statement)
 	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain && !k.Binding.Texts
@@ -190,7 +190,7 @@ func (f *Filling) appendSplices(k *FilledKey) {
 	f.Splices, f.text = dst, text
 }
 
-// KeyTextOpen and KeyTextEnd make a string of a number that stands beside an expression of any
+// KeyTextOpen and KeyTextEnd make a string of a number that stands next to an expression of any
 // character set: the collation that is named prevails.
 const (
 	KeyTextOpen = "CONVERT("

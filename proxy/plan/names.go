@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// ASCII says whether a name is the same in all character sets of clients.
+// ASCII reports whether a name is the same in all character sets of clients.
 func ASCII(b []byte) bool {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {

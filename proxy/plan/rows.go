@@ -9,7 +9,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// counts says whether the server has to count numbers off, in a change of rows.
+// counts reports whether the server has to count numbers off, in a change of rows.
 func (t *planning) counts() bool {
 	for i := range t.a.Slots {
 		if t.a.Slots[i].When == Counted {
@@ -76,7 +76,7 @@ func (t *planning) rows() Verdict {
 	return Verdict{}
 }
 
-// counted looks at what the text alone tells.
+// counted looks at the text alone.
 func (t *planning) counted() Verdict {
 	st, f, n := t.st, t.f, &Counts{Insert: t.st.Kind != statement.Update, Key: t.f.Key}
 	t.a.Counts = n

@@ -18,7 +18,7 @@ type Planner struct {
 	spare     *Filling             // memory; nil if nothing was ever filled in
 }
 
-// Trim lets go of what the last text has left, and says whether little memory remains.
+// Trim frees what the last text has used, and reports whether little memory remains.
 func (p *Planner) Trim() bool {
 	a, f := &p.Action, &p.Facts
 	if cap(a.Slots) > maxKept || cap(a.subs) > maxKept || cap(f.Names) > maxKept || cap(p.needs) > maxKept || cap(p.numbers) > maxKept {
@@ -48,7 +48,7 @@ type planning struct {
 }
 
 // Text plans a text with calls, or with columns that are filled in: st is its analysis, and s the
-// session's state, neither of which it changes.
+// session's state. It changes neither.
 func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verdict {
 	a, f := &p.Action, &p.Facts
 	p.needs = p.needs[:0]
@@ -61,7 +61,7 @@ func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verd
 	return v
 }
 
-// Nothing is the plan of a text of which no call is replaced.
+// Nothing is the plan of a text in which no call is replaced.
 func Nothing(st *statement.Statement) *Action {
 	return &Action{Do: Rewrite, Numbers: Numbers{Slots: make([]Slot, len(st.Calls))}}
 }
@@ -257,12 +257,12 @@ func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 		}
 	}
 	if !relayed {
-		return name, Yes, Verdict{} // taking the number tells, or creates the sequence
+		return name, Yes, Verdict{} // taking the number answers that, or creates the sequence
 	}
 	return name, t.exists(i, name), Verdict{}
 }
 
-// exists says whether there is a sequence of the name that a call means.
+// exists reports whether there is a sequence of the name that a call means.
 func (t *planning) exists(call int, name []byte) Answer {
 	is := t.f.name(call).Exists
 	if is == Unasked {
@@ -271,8 +271,8 @@ func (t *planning) exists(call int, name []byte) Answer {
 	return is
 }
 
-// mayServe says whether a call whose sequence is served here can be, and the user may take numbers
-// of it.
+// mayServe reports whether a call whose sequence is served here can be, and the user may take
+// numbers of it.
 func (t *planning) mayServe(i int) (Answer, Verdict) {
 	call := &t.st.Calls[i]
 	prepared := t.f.At == AtPrepare || t.f.At == AtExecute
@@ -334,7 +334,7 @@ func (t *planning) together(perRow bool) Verdict {
 	return Verdict{}
 }
 
-// answerable says whether the proxy answers a text itself: a SELECT of nothing but numbers and
+// answerable reports whether the proxy answers a text itself: a SELECT of nothing but numbers and
 // ids, all of them known here.
 func (t *planning) answerable() bool {
 	if !t.st.SelfContained || t.f.Warns {
@@ -357,12 +357,12 @@ func (t *planning) answerable() bool {
 	return t.f.At == AtPrepare || t.f.At == AtExecute || !LimitsRows(t.s, t.f.Server)
 }
 
-// LimitsRows says whether sql_select_limit is set. Without a server nothing obeys it:
-// it is what drivers send for a maximum of rows, and an answer of ours has one.
+// LimitsRows reports whether sql_select_limit is set. Without a server it has no effect: drivers
+// send it for a maximum of rows, and an answer of ours has one.
 func LimitsRows(s *state.State, server bool) bool { return s.SelectLimit && server }
 
-// onlyNumbers says whether a text that the proxy can answer asks for nothing that
-// may be a server's to know when it is executed.
+// onlyNumbers reports whether a text that the proxy can answer asks for nothing that may be a
+// server's to know when it is executed.
 func onlyNumbers(st *statement.Statement) bool {
 	for i := range st.Calls {
 		if readsID(st.Calls[i].Func) {
@@ -411,9 +411,9 @@ func (t *planning) texts(perRow bool) Verdict {
 	return Verdict{}
 }
 
-// mixedIDs says whether statements of a text take numbers and read LAST_INSERT_ID() as
-// well: the first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is
-// before the latter, since those before may move it while they run.
+// mixedIDs reports whether statements of a text take numbers and read LAST_INSERT_ID() as well: the
+// first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is before the latter,
+// since those before may move it while they run.
 func (t *planning) mixedIDs() (first, later bool) {
 	index, numbers, reads := 0, t.f.Fill.disturbs(0), false
 	for i := range t.st.Calls {
@@ -435,8 +435,8 @@ func (t *planning) mixedIDs() (first, later bool) {
 	return first, later
 }
 
-// maxLate bounds statements behind the first that take numbers and read LAST_INSERT_ID(), each of
-// which is looked at again.
+// maxLate bounds statements behind the first that take numbers and read LAST_INSERT_ID(). Each is
+// looked at again.
 const maxLate = 64
 
 // late finds out what becomes of each such statement.

@@ -30,27 +30,27 @@ func TraitsOf(st *statement.Statement) Traits {
 	}
 }
 
-// readsLastID says whether a statement that may read what the last one left reads,
-// or may read, LAST_INSERT_ID() and not just row counts or warnings.
+// readsLastID reports whether a statement that may read what the last one left reads, or may read,
+// LAST_INSERT_ID() and not just row counts or warnings.
 func readsLastID(st *statement.Statement) bool {
 	const others = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
 	return st.Words&statement.ReadsLastInsertID != 0 || st.Words&others == 0 &&
 		st.Kind != statement.ShowWarnings && st.Kind != statement.GetDiagnostics
 }
 
-// readsCounts says whether the statement names the row counts or warnings that the
-// last one left.
+// readsCounts reports whether the statement names the row counts or warnings that the last one
+// left.
 func (t *Traits) readsCounts() bool {
 	return t.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 ||
 		t.Kind == statement.ShowWarnings || t.Kind == statement.GetDiagnostics
 }
 
-// ExplainsID says whether an insert id is to be expected of a statement: it says LAST_INSERT_ID(n),
-// or it is known which tables it puts rows into. Those with a bound column were looked at before.
+// ExplainsID reports whether an insert id is expected of a statement: it says LAST_INSERT_ID(n), or
+// it is known which tables it puts rows into. Those with a bound column were looked at before.
 func ExplainsID(st *statement.Statement) bool {
 	hidden := statement.Opaque
 	switch {
-	case st.Kind == statement.Multi: // of which any may have given it
+	case st.Kind == statement.Multi: // any of them may have given it
 		hidden |= statement.VersionedComment
 	case st.Kind == statement.Set && len(st.Tables) > 0: // SET STATEMENT ... FOR INSERT
 		hidden = 0
@@ -58,8 +58,8 @@ func ExplainsID(st *statement.Statement) bool {
 	return st.Words&hidden == 0 && (len(st.Tables) > 0 || st.Words&statement.SetsLastInsertID != 0)
 }
 
-// LeavesNothing says whether a statement can run on a shard that the session is not
-// on: nothing of what it does is looked for later, rows and LAST_INSERT_ID() apart.
+// LeavesNothing reports whether a statement can run on a shard that the session is not on: nothing
+// of what it does is looked for later, rows and LAST_INSERT_ID() apart.
 func (t *Traits) LeavesNothing() bool {
 	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
 		statement.SQLPrepare | statement.SetsUserVariable | statement.SetsUserLiteral | statement.Opaque

@@ -8,7 +8,7 @@ type Kind uint8
 // The kinds.
 const (
 	Go     Kind = iota // the Action is complete
-	Asks               // Needs are to be fetched, and the plan is to be made again
+	Asks               // the caller fetches Needs, and makes the plan again
 	Refuse             // the client gets an error
 )
 

@@ -95,8 +95,8 @@ type shownSequence struct {
 }
 
 // all returns the sequences that the user may use, in each schema in which their names mean them:
-// "photos" is one of the session's schema, whichever that is, and of the schema of the sequence
-// table; "album0.photos" is photos in album0.
+// "photos" is one of the session's present schema, and of the schema of the sequence table;
+// "album0.photos" is photos in album0.
 func (w *Writer) all() (all []shownSequence, err error) {
 	defs, err := w.Sequences.Definitions(w.Patience)
 	if err = w.Patience.Over(err); err != nil {

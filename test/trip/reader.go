@@ -91,7 +91,7 @@ func readCalls(ctx context.Context, pkg string) (calls, error) {
 		ImportPath, Dir, Export string
 		GoFiles                 []string
 	}
-	var own []listed
+	var packages []listed
 	exports := make(map[string]string)
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p listed
@@ -102,13 +102,13 @@ func readCalls(ctx context.Context, pkg string) (calls, error) {
 		}
 		exports[p.ImportPath] = p.Export
 		if strings.HasPrefix(p.ImportPath, module+"/") {
-			own = append(own, p)
+			packages = append(packages, p)
 		}
 	}
 	set := token.NewFileSet()
 	config := types.Config{Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
 	c := make(calls)
-	for _, p := range own {
+	for _, p := range packages {
 		var files []*ast.File
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
