@@ -13,16 +13,17 @@ var (
 	errSilent     = errors.New("not all proxies have confirmed that they hold nothing")
 )
 
-// IsRefused: the sequence stays as it is, as the operator has to do something else before.
+// IsRefused reports an error after which the sequence is unchanged, because the operator has to do
+// something else first.
 func IsRefused(err error) bool { return errors.Is(err, errSeveral) || errors.Is(err, errRegistered) }
 
-// An edit is a change of a sequence on all members: all are locked, and then committed one after
-// the other.
+// An edit is a change of a sequence on all members. It locks all of them, and then commits on one
+// after the other.
 type edit struct {
 	*Proxy
 	name   string
 	locked []*Member
-	of     Options // as they are, and then as they will be
+	of     Options // before the change, and after it
 	top    uint64  // the highest number that any of the members gave
 }
 
@@ -31,8 +32,8 @@ func (p *Proxy) edits(what string, f func(p *Proxy) error) *Actor {
 	return p.acts(what, func(p *Proxy) error { return p.underPlan(func() error { return f(p) }) })
 }
 
-// edit locks what all members have of a name, calls f, and writes what that says: the options, and
-// the row of each member.
+// edit locks the rows of a name on all members, calls f, and writes the options and, with the
+// function that f returns, the row of each member.
 func (p *Proxy) edit(name string, f func(e *edit) (row func(m *Member) uint64, err error)) error {
 	e := &edit{Proxy: p, name: name}
 	defer func() {
@@ -61,7 +62,7 @@ func (p *Proxy) edit(name string, f func(e *edit) (row func(m *Member) uint64, e
 	return nil
 }
 
-// lock locks what all members have.
+// lock locks the rows of all members.
 func (e *edit) lock() error {
 	w := e.Actor.World
 	for _, m := range w.Members {
@@ -96,7 +97,7 @@ func (e *edit) lock() error {
 	return nil
 }
 
-// floor is that of a name in the plan that a member obeys.
+// floor returns the floor of a name in the plan that a member obeys.
 func (m *Member) floor(name string) uint64 {
 	if b := m.Starts[Start{m.Plan, name}]; b != nil {
 		return b.Floor
@@ -104,8 +105,8 @@ func (m *Member) floor(name string) uint64 {
 	return m.Others[m.Plan]
 }
 
-// atLeast is where the row of a member stands that is raised to n: at a number of its own, where
-// members divide them in steps.
+// atLeast returns where the row of a member stands after it is raised to n: at one of the member's
+// own numbers, where members divide them in steps.
 func (e *edit) atLeast(m *Member, n uint64) uint64 {
 	n = max(n, m.Rows[e.name], m.floor(e.name))
 	if e.plan.Interleave == change.InterleaveStep && len(e.plan.Members) > 1 && n < End {
@@ -155,8 +156,8 @@ func (p *Proxy) MakeOrdered(name string, home int) *Actor {
 	})
 }
 
-// Restart returns an actor that has a sequence begin again at first, as RESTART ... FORCE does, for
-// a proxy.
+// Restart returns an actor that makes a sequence begin again at first, as RESTART ... FORCE does,
+// for a proxy.
 func (p *Proxy) Restart(name string, first uint64) *Actor {
 	return p.edits(fmt.Sprint("restarts at ", first), func(p *Proxy) error {
 		if len(p.plan.Members) > 1 {
@@ -182,7 +183,7 @@ func (p *Proxy) Restart(name string, first uint64) *Actor {
 	})
 }
 
-// restarted takes note that the numbers of a name may be given again, as was asked for.
+// restarted notes that the numbers of a name may be given again, as the operator asked.
 func (w *World) restarted(name string, epoch uint64) {
 	for key := range w.given {
 		if key.name == name {
@@ -192,7 +193,7 @@ func (w *World) restarted(name string, epoch uint64) {
 	w.promise(name, func(to *promised) { to.epoch, to.answered, to.passed = epoch, 0, 0 })
 }
 
-// agree has the members that can be reached agree on the options that were written last.
+// agree writes the options of the highest version to all members within reach.
 func (p *Proxy) agree(name string) {
 	var newest Options
 	for _, m := range p.Actor.World.Members {
@@ -205,7 +206,7 @@ func (p *Proxy) agree(name string) {
 	}
 	for _, m := range p.Actor.World.Members {
 		if m.Options[name].Version < newest.Version {
-			_ = p.Actor.write(m, "agree", func() error { // the next one who looks does
+			_ = p.Actor.write(m, "agree", func() error { // the next proxy that looks does it
 				if m.Plan == p.plan.Number && !m.changing() && m.Options[name].Version < newest.Version {
 					m.Options[name] = newest
 				}

@@ -11,26 +11,26 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// GroupFaults are checks of a group that are taken out, to see that a test finds it.
+// GroupFaults leave out checks of a group, so that a test must find it.
 type GroupFaults struct {
-	HolderPerNode bool // the holder of a cluster is a node, and not a configuration
-	// a node shows an older holder what that wants, as if it knew of no newer one
+	HolderPerNode bool // the holder of a cluster is a node, not a configuration
+	// A node shows an older holder its windows, as if it knew of no newer holder.
 	ShowsToOlder    bool
-	CountsForgetful bool // a node counts that does not flush at commit
-	// a takeover looks at the windows that the chosen node knows, and at no others
+	CountsForgetful bool // a node that does not flush at commit counts as a witness
+	// A takeover reads only the windows that the chosen node knows.
 	BeginsBelow   bool
-	GrantsUnseen  bool // a window is used before any other node has shown it
-	ForgetsOthers bool // nobody looks, before a sequence is used, at what other holders wanted
-	// a row is moved above what its holder wants, which is written afterwards
+	GrantsUnseen  bool // a window is used before another node has recorded it
+	ForgetsOthers bool // the first use of a sequence does not read the windows of other holders
+	// A row is moved above its holder's window, which is written afterwards.
 	MovesUnwanted bool
-	OrderUnseen   bool // an ORDER number is answered before others have shown who the holder is
-	// numbers of a cluster are given without asking, after they were reserved, in which configuration
-	// the node is
+	OrderUnseen   bool // an ORDER number is answered before others have confirmed the holder
+	// Numbers of a cluster are given after the reservation without reading the node's configuration
+	// again.
 	Unconfirmed bool
-	SetUnseen   bool // SETVAL is answered before others have shown how far the holder wants to go
+	SetUnseen   bool // SETVAL is answered before others have recorded the new window
 }
 
-// seen is what the chosen node is seen to have recorded.
+// seen returns what the chosen node shows of its record.
 func (f *GroupFaults) seen(known limit.Record, of limit.Scope, holder string) limit.Record {
 	if f.ForgetsOthers && of.Name != "" {
 		known.Limits = slices.DeleteFunc(known.Limits, func(l limit.Limit) bool { return l.Giver != holder })
@@ -38,15 +38,15 @@ func (f *GroupFaults) seen(known limit.Record, of limit.Scope, holder string) li
 	return known
 }
 
-// Group is some nodes that hold the same sequences, and all that was given of them.
+// Group is a number of nodes that hold the same sequences, and all numbers given of them.
 type Group struct {
 	*World
 	Nodes   []*Node
 	Cluster bool
-	// Told is a cluster as MySQL's group replication is one: its nodes are told of a configuration
+	// Told makes the cluster behave as MySQL's group replication: nodes learn of a configuration
 	// before they have applied what was committed before it, and commit meanwhile.
 	Told bool
-	// Single has one node of a cluster be written to at a time.
+	// Single allows writes to one node of a cluster at a time.
 	Single bool
 	Faults GroupFaults
 
@@ -54,20 +54,21 @@ type Group struct {
 	// limit.WindowEnd.
 	Highest uint64
 
-	order   []*commit // of a cluster: what all its nodes commit, in this order
-	present string    // configuration of the cluster; empty: there is none
-	views   int       // so many configurations there were
-	primary int       // of a group that has one
+	order   []*commit // all commits of a cluster, in their order
+	present string    // configuration of the cluster; "": none
+	views   int       // how many configurations there were
+	primary int       // index of the primary, in a group with one
 
-	answered map[string]uint64 // the highest number that somebody got, by sequence
+	answered map[string]uint64 // the highest number that a client got, by sequence
 	passed   map[string]passed
 }
 
-// passed is what a sequence was moved above, and since which term everybody knows that.
+// passed is the number above which a sequence was moved, and the first term whose holders all know
+// that.
 type passed struct{ n, term uint64 }
 
-// NewGroup has n nodes: the first is the primary of the others, or all are a cluster. forgetful are
-// nodes whose crash loses what they committed.
+// NewGroup has n nodes: the first is the primary of the others, or all are a cluster. A crash of
+// the forgetful nodes loses what they committed.
 func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *Group {
 	random := rand.New(rand.NewPCG(seed, 11))
 	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster, Highest: 1500, answered: make(map[string]uint64), passed: make(map[string]passed)}
@@ -93,8 +94,8 @@ func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *
 	return g
 }
 
-// newView begins a configuration of the cluster. Its members know of it at once. Those of Galera
-// have stored it when they come to it.
+// newView begins a configuration of the cluster. Its members know of it at once. Galera's nodes
+// store it when they reach it.
 func (g *Group) newView() {
 	g.views++
 	g.present = fmt.Sprint("configuration ", g.views)
@@ -111,7 +112,7 @@ func (g *Group) newView() {
 	}
 }
 
-// Apply has a node take over one commit of another, and reports whether there was one.
+// Apply makes a node apply one commit of another, and reports whether there was one.
 func (g *Group) Apply(at int) bool {
 	node := g.Nodes[at]
 	if !g.Cluster {
@@ -135,7 +136,7 @@ func (g *Group) Apply(at int) bool {
 	return true
 }
 
-// ApplyAll has each node take over one commit, and reports whether there was one.
+// ApplyAll makes each node apply one commit, and reports whether there was one.
 func (g *Group) ApplyAll() (any bool) {
 	for i := range g.Nodes {
 		any = g.Apply(i) || any
@@ -143,7 +144,7 @@ func (g *Group) ApplyAll() (any bool) {
 	return any
 }
 
-// pending is what the cluster has committed, and a node of it has not applied.
+// pending returns the commits of the cluster that a node of it has not applied.
 func (g *Group) pending(n *Node) []*commit {
 	if !g.Told {
 		return g.order[len(n.commits):]
@@ -154,7 +155,7 @@ func (g *Group) pending(n *Node) []*commit {
 	return slices.DeleteFunc(slices.Clone(g.order[n.through:]), func(c *commit) bool { return n.has[c] })
 }
 
-// Lag is how many commits a node has not taken over yet.
+// Lag returns how many commits a node has not applied yet.
 func (g *Group) Lag(at int) (n int) {
 	node := g.Nodes[at]
 	from := g.order
@@ -171,7 +172,7 @@ func (g *Group) Lag(at int) (n int) {
 	return n + len(node.late)
 }
 
-// did takes note of what was done to a node.
+// did notes a step on a node.
 func (g *Group) did(what string, n *Node) {
 	g.steps = append(g.steps, step{actor: "operator", what: what, member: n.Address})
 }
@@ -184,7 +185,7 @@ func (g *Group) Crash(at int) {
 	}
 	g.did("kill", node)
 	node.Up, node.view, node.open = false, "", nil
-	if !g.Told { // else it keeps what it has received
+	if !g.Told { // group replication keeps what the node has received
 		node.late = nil
 	}
 	if left := len(node.commits) - node.flushed; left > 0 {
@@ -193,8 +194,8 @@ func (g *Group) Crash(at int) {
 	g.leave(at)
 }
 
-// leave has the others of a cluster go on without a node, if they are more than half of those
-// that were in it.
+// leave makes the others of a cluster go on without a node, if they are more than half of its
+// members.
 func (g *Group) leave(at int) {
 	if !g.Cluster || !g.Nodes[at].member {
 		return
@@ -216,7 +217,7 @@ func (g *Group) leave(at int) {
 	}
 }
 
-// leaves has a node be no member any more. It has received what its cluster has committed so far.
+// leaves ends a node's membership. It has received all that its cluster has committed so far.
 func (g *Group) leaves(n *Node) {
 	if n.member && g.Told {
 		n.late = g.pending(n)
@@ -224,13 +225,13 @@ func (g *Group) leaves(n *Node) {
 	n.member = false
 }
 
-// Part has a node of a cluster lose the others. It learns of that later; see Notice.
+// Part cuts a node of a cluster off from the others. The node learns of that later; see Notice.
 func (g *Group) Part(at int) {
 	g.did("partition", g.Nodes[at])
 	g.leave(at)
 }
 
-// Notice has a node know which configuration it is in.
+// Notice makes a node learn which configuration it is in.
 func (g *Group) Notice(at int) {
 	if node := g.Nodes[at]; !node.member {
 		g.did("notice", node)
@@ -238,7 +239,7 @@ func (g *Group) Notice(at int) {
 	}
 }
 
-// Join has a node of a cluster come back, with a copy of what the others hold.
+// Join makes a node of a cluster come back, with a copy of the others' rows.
 func (g *Group) Join(at int) {
 	node := g.Nodes[at]
 	if g.present == "" || node.member {
@@ -250,7 +251,7 @@ func (g *Group) Join(at int) {
 	g.newView()
 }
 
-// Bootstrap begins the cluster again where it is gone, with the better of two nodes.
+// Bootstrap begins the cluster again after its end, with the better of two nodes.
 func (g *Group) Bootstrap(a, b int) {
 	if g.present != "" {
 		return
@@ -272,10 +273,10 @@ func (g *Group) Bootstrap(a, b int) {
 	g.newView()
 }
 
-// Alive reports whether there is a cluster.
+// Alive reports whether the cluster exists.
 func (g *Group) Alive() bool { return g.present != "" }
 
-// Restart has a node that was killed begin again, as it was.
+// Restart starts a killed node again, with its rows.
 func (g *Group) Restart(at int) {
 	if !g.Cluster {
 		g.did("restart", g.Nodes[at])
@@ -283,7 +284,7 @@ func (g *Group) Restart(at int) {
 	}
 }
 
-// Promote makes a replica the primary. It has received up to so many commits more of the one before
+// Promote makes a replica the primary. It has received up to late more commits of the old primary
 // than it has applied, and may apply these later.
 func (g *Group) Promote(at, late int) {
 	node := g.Nodes[at]
@@ -308,7 +309,7 @@ func (g *Group) Follow(at, source int) {
 	g.did("follow "+g.Nodes[source].Address, node)
 }
 
-// Copy has a node be set up anew from another, as its replica, once that holds the sequences.
+// Copy sets a node up anew from another, as its replica, once that one has the sequences.
 func (g *Group) Copy(at, from int) {
 	source := g.Nodes[from]
 	top := source.rows.record(limit.Scope{}).Holder()
@@ -326,13 +327,13 @@ func (g *Group) Copy(at, from int) {
 	g.Follow(at, from)
 }
 
-// choice is a node that can be written to, as a proxy has found it.
+// choice is a writable node, as a proxy has found it.
 type choice struct {
 	node *Node
 	limit.Node
 }
 
-// holder is who gives numbers by a node, as it says itself.
+// holder returns the holder that a node names.
 func (g *Group) holder(n *Node) string {
 	if !g.Cluster || g.Faults.HolderPerNode {
 		return n.ID
@@ -340,7 +341,7 @@ func (g *Group) holder(n *Node) string {
 	return g.stored(n)
 }
 
-// stored is the configuration of a cluster that a node says it is in.
+// stored returns the configuration of a cluster that a node names.
 func (g *Group) stored(n *Node) string {
 	if g.Told {
 		return cmp.Or(n.view, n.ID)
@@ -348,7 +349,7 @@ func (g *Group) stored(n *Node) string {
 	return n.rows.view
 }
 
-// standing is what a node says of itself.
+// standing returns a node's report about itself.
 func (g *Group) standing(n *Node) *limit.Standing {
 	s := &limit.Standing{Identity: n.ID, Holder: g.holder(n), Forgets: n.Forgets && !g.Faults.CountsForgetful, Writable: !n.ReadOnly}
 	if !g.Cluster {
@@ -363,7 +364,7 @@ func (g *Group) standing(n *Node) *limit.Standing {
 	return s
 }
 
-// commit has a node commit what it has prepared when it held so many commits.
+// commit makes a node commit what it has prepared when it had so many commits.
 func (g *Group) commit(n *Node, c *commit, held int) error {
 	switch {
 	case n.ReadOnly:
@@ -432,8 +433,8 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 	return c, err
 }
 
-// write commits what f makes of the rows, if it makes anything. It waits for the row of a counter
-// that it reads.
+// write commits what f makes of the rows, if anything. It waits for the row of a counter that it
+// reads.
 func (s nodeStore) write(what, reads string, f func(r *rows) *commit) error {
 	n := s.now.node
 	return s.g.at(s.a, n, what, func() error {
@@ -450,7 +451,7 @@ func (s nodeStore) write(what, reads string, f func(r *rows) *commit) error {
 	})
 }
 
-// Want implements [limit.Store]. A statement each inserts and updates.
+// Want implements [limit.Store]. The insert and the update are one statement each.
 func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, position uint64) error {
 	key := limitKey{name, s.now.Holder}
 	if err := s.write("insert limit", name, func(r *rows) *commit {
@@ -486,7 +487,7 @@ func (s nodeStore) Grant(_ context.Context, h limit.Holder, name string, end uin
 	})
 }
 
-// Transact implements [limit.Store]. In a cluster others commit while it runs, on other nodes.
+// Transact implements [limit.Store]. In a cluster other nodes commit while it runs.
 func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 	n := s.now.node
 	tx := &nodeTx{s: s}
@@ -515,7 +516,7 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 	}
 	return s.g.at(s.a, n, "commit", func() error {
 		if len(n.commits) != tx.held {
-			// it has locked all rows, and what others committed goes first
+			// It has locked all rows, and the others' commits win.
 			return errConflict
 		}
 		return s.g.commit(n, tx.commit, tx.held)
@@ -592,7 +593,7 @@ func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 	return len(r.counters), nil
 }
 
-// nodeNodes is the way to the other nodes.
+// nodeNodes is the access to the other nodes.
 type nodeNodes nodeStore
 
 func (s nodeNodes) others() (all []*Node) {
@@ -611,12 +612,12 @@ func (s nodeNodes) others() (all []*Node) {
 	return all
 }
 
-// look asks a node what it is.
+// look reads a node's report about itself.
 func (s nodeNodes) look(n *Node) (said *limit.Standing, err error) {
 	err = s.g.at(s.a, n, "look", func() error {
 		said = s.g.standing(n)
 		if s.g.Faults.HolderPerNode {
-			said.Holder = s.now.Holder // a witness is of the same cluster, whoever holds it
+			said.Holder = s.now.Holder // a witness is of the same cluster, whatever its holder
 		}
 		return nil
 	})
@@ -649,7 +650,7 @@ func (s nodeNodes) Sight(context.Context) (all []limit.Look) {
 	return all
 }
 
-// Watch implements [limit.Nodes]. Each node is asked twice.
+// Watch implements [limit.Nodes]. It asks each node twice.
 func (s nodeNodes) Watch(_ context.Context, of limit.Scope, start func(string) *limit.Witness, ended func(*limit.Witness) bool) {
 	type asked struct {
 		*Node

@@ -9,26 +9,26 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// GroupProxy reserves numbers of a group, and gives each at once. It does that as package sequence
-// does: it finds the node that can be written to, and remembers how far a sequence may go there.
+// GroupProxy reserves numbers of a group, and gives each at once. Like package sequence, it finds
+// the writable node, and remembers the ceilings there.
 type GroupProxy struct {
 	*Actor
 	group    *Group
 	now      *choice
-	last     *choice           // the one before
-	ceilings map[string]uint64 // on the node in use
+	last     *choice           // the node before
+	ceilings map[string]uint64 // ceilings on the node in use
 	Given    int
-	// Order has its numbers be of an ORDER sequence: higher than any that somebody got before it
-	// asked.
+	// Order makes its numbers those of an ORDER sequence: higher than any that a client got before
+	// the request.
 	Order bool
-	// Ahead has it open the next window before it is needed.
+	// Ahead makes it open the next window before it is needed.
 	Ahead bool
-	// Moves is by how much it moves the sequence ahead after each number that it takes, as SETVAL,
-	// REPAIR and RESTART do; 0: not at all.
+	// Moves is by how much it moves the sequence ahead after each number, as SETVAL, REPAIR and
+	// RESTART do; 0: not at all.
 	Moves uint64
 }
 
-// NewGroupProxy returns a proxy that takes n numbers at a time of a sequence, so many times, each
+// NewGroupProxy returns a proxy that takes n numbers of a sequence at a time, so many times, each
 // in up to six attempts.
 func (g *Group) NewGroupProxy(id, name string, n uint64, times int) *GroupProxy {
 	p := &GroupProxy{group: g, ceilings: make(map[string]uint64)}
@@ -41,7 +41,7 @@ func (g *Group) NewGroupProxy(id, name string, n uint64, times int) *GroupProxy 
 				}
 			}
 			if p.Moves > 0 && !a.killed {
-				_ = p.move(name, p.Moves) // where it fails, nothing was promised
+				_ = p.move(name, p.Moves) // a failed move promises nothing
 			}
 		}
 		return err
@@ -49,13 +49,13 @@ func (g *Group) NewGroupProxy(id, name string, n uint64, times int) *GroupProxy 
 	return p
 }
 
-// choose finds the node that can be written to.
+// choose finds the writable node.
 func (p *GroupProxy) choose() error {
 	g := p.group
 	var best *choice
 	for _, n := range g.Nodes {
 		var c *choice
-		_ = g.at(p.Actor, n, "look", func() error { // one that does not answer is not chosen
+		_ = g.at(p.Actor, n, "look", func() error { // a node that does not answer is not chosen
 			if s := g.standing(n); s.Writable && s.Apart == "" && (n.source == nil || g.Cluster) && !n.Forgets {
 				c = &choice{n, limit.Node{Address: n.Address, Identity: n.ID, Holder: s.Holder, Cluster: g.Cluster}}
 			}
@@ -68,7 +68,7 @@ func (p *GroupProxy) choose() error {
 		case !g.Cluster || best.Holder != c.Holder && !g.Faults.HolderPerNode:
 			return errTwoPrimaries
 		case p.last != nil && p.last.node == n:
-			best = c // it stays where it is
+			best = c // the proxy stays with its node
 		}
 	}
 	if best == nil {
@@ -81,14 +81,14 @@ func (p *GroupProxy) choose() error {
 	return nil
 }
 
-// of is the group as one attempt sees it.
+// of returns the group as one attempt sees it.
 func (p *GroupProxy) of(now *choice) *limit.Group {
 	s := nodeStore{p.group, p.Actor, now}
 	return &limit.Group{Store: s, Nodes: nodeNodes(s), Chosen: now.Node, Count: len(p.group.Nodes)}
 }
 
-// failed says what comes after an error of a group: the node is looked for again where it cannot be
-// written to any more.
+// failed decides what follows an error of a group: the proxy looks for the node again where it is
+// no longer writable.
 func (p *GroupProxy) failed(err error) error {
 	if errors.Is(err, errReadOnly) || errors.Is(err, errChosen) || errors.Is(err, errAway) || errors.Is(err, errNotReady) || errors.Is(err, errUnknown) {
 		p.now = nil
@@ -105,7 +105,7 @@ func (p *GroupProxy) adopt(name string, over limit.Holder) error {
 	return p.failed(err)
 }
 
-// open raises how far a sequence may go.
+// open raises the ceiling of a sequence.
 func (p *GroupProxy) open(name string, n uint64) error {
 	w, err := p.of(p.now).Open(context.Background(), name, n, false)
 	lost := new(limit.SeenError)
@@ -126,7 +126,7 @@ func (p *GroupProxy) open(name string, n uint64) error {
 	return p.failed(err)
 }
 
-// upTo is how far a sequence may go on the node in use.
+// upTo returns the ceiling of a sequence on the node in use.
 func (p *GroupProxy) upTo(name string) (uint64, error) {
 	if ceiling, ok := p.ceilings[name]; ok {
 		return ceiling, nil
@@ -151,7 +151,7 @@ func (p *GroupProxy) upTo(name string) (uint64, error) {
 	return l.Granted, nil
 }
 
-// reserve takes n numbers up to a ceiling, if the node is who it is taken for, under a term.
+// reserve takes n numbers up to a ceiling under a term, if the node has the expected identity.
 func (g *Group) reserve(a *Actor, now *choice, name string, ceiling, n uint64) (last, term uint64, err error) {
 	err = g.at(a, now.node, "reserve", func() error {
 		r := &now.node.rows
@@ -171,7 +171,7 @@ func (g *Group) reserve(a *Actor, now *choice, name string, ceiling, n uint64) (
 		case n > ceiling-min(position, ceiling) || l.Granted < ceiling:
 			return errAtCeiling
 		case !g.Cluster && g.holder(now.node) != now.Holder:
-			return limit.ErrNotHolder // the server itself evaluates who it is
+			return limit.ErrNotHolder // the server itself evaluates its identity
 		}
 		last, term = position+n, r.holders[now.Holder].Term
 		return g.commit(now.node, &commit{counters: map[string]uint64{name: last}}, len(now.node.commits))
@@ -192,7 +192,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 	if err == nil {
 		above = p.group.passed[name].n
 		if since := p.group.passed[name].term; since > now.node.rows.holders[now.Holder].Term {
-			above = 0 // it was moved by a later holder
+			above = 0 // a later holder has moved it
 		}
 		last, term, err = p.group.reserve(p.Actor, now, name, ceiling, n)
 	}
@@ -213,12 +213,12 @@ func (p *GroupProxy) take(name string, n uint64) error {
 			}
 			return nil
 		}); err != nil {
-			return p.failed(err) // the numbers are given to nobody
+			return p.failed(err) // the numbers become a gap
 		}
 	}
 	if p.Order && !p.group.Cluster && !p.group.Faults.OrderUnseen {
 		if err := p.of(now).StillHolds(context.Background()); err != nil {
-			return p.failed(err) // the numbers are given to nobody
+			return p.failed(err) // the numbers become a gap
 		}
 	}
 	first := last - n + 1
@@ -234,12 +234,12 @@ func (p *GroupProxy) take(name string, n uint64) error {
 	}
 	p.group.answered[name] = max(p.group.answered[name], last)
 	if p.Ahead && limit.WindowLow(last, n, ceiling, p.group.Highest) {
-		_ = p.open(name, n) // whoever reaches the ceiling is told again
+		_ = p.open(name, n) // an error comes again at the ceiling
 	}
 	return nil
 }
 
-// move has a sequence go on that much further, whatever fails over.
+// move makes a sequence go on that much further, whatever fails over.
 func (p *GroupProxy) move(name string, by uint64) error {
 	if p.now == nil {
 		if err := p.choose(); err != nil {
@@ -308,7 +308,7 @@ func (p *GroupProxy) move(name string, by uint64) error {
 	return nil
 }
 
-// CutFrom has it reach all nodes but some.
+// CutFrom makes it reach all nodes but these.
 func (p *GroupProxy) CutFrom(nodes ...int) {
 	for i := range p.group.Nodes {
 		p.Cut[i] = slices.Contains(nodes, i)

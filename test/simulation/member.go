@@ -8,57 +8,57 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// End is the highest number that a column holds. A row that stands there gives nothing.
+// End is the highest number of a column. A row at the end gives nothing.
 const End = 1<<64 - 1
 
-// Member is what one server's tables hold.
+// Member is the contents of one server's tables.
 type Member struct {
 	Address string
 	change.Membership
 	Rows    map[string]uint64 // the last number given, by name
 	Options map[string]Options
-	Proxies map[string]bool   // that are registered, by name
-	Floors  map[string]uint64 // what dropped sequences gave
+	Proxies map[string]bool   // registered proxies, by name
+	Floors  map[string]uint64 // highest numbers of dropped sequences
 	Plans   map[uint64]*change.Plan
 	Starts  map[Start]*Begin
 	Others  map[uint64]uint64 // floor of the names that a plan did not know, by plan
 	Limits  map[LimitOf]*Limit
 
 	off    bool
-	starts int    // so many times it was started: who was connected before is not any more
+	starts int    // how often it was started: older connections are gone
 	locked *Actor // whose transaction has locked its rows
 }
 
-// Options are what a sequence is besides its row.
+// Options are a sequence's options, without its row.
 type Options struct {
 	Version uint64 // of the last change
 	Order   bool
-	Home    string // of an ORDER sequence: id of the member that gives its numbers
+	Home    string // for an ORDER sequence, the id of the member that gives its numbers
 	Epoch   uint64 // since RESTART ... FORCE
 }
 
-// LimitOf names how far a member, of an id, may go with a name.
+// LimitOf names the limit of a member, by id, for a name.
 type LimitOf struct{ Giver, Name string }
 
 // Limit is how far a member may go.
 type Limit struct {
 	Term            uint64 // number of the plan
-	Wanted, Granted uint64 // as this one has recorded; and if it is that member, by which it goes
+	Wanted, Granted uint64 // as recorded by this member; Granted is the limit that the member itself keeps to
 }
 
-// Start names where a plan begins with a name.
+// Start names the start of a name in a plan.
 type Start struct {
 	Plan uint64
 	Name string
 }
 
-// Begin is where a plan begins.
+// Begin is where a plan begins with a name.
 type Begin struct {
 	Floor, Ceiling uint64
-	Saved          *uint64 // what the row held when it was frozen
+	Saved          *uint64 // the row before it was frozen
 }
 
-// NewMember is an empty server.
+// NewMember returns an empty server.
 func NewMember(address string) *Member {
 	return &Member{
 		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Options: make(map[string]Options), Proxies: make(map[string]bool), Floors: make(map[string]uint64),
@@ -122,7 +122,7 @@ func (m *Member) fenced(p *change.Plan, ballot uint64, faults *Faults) (*change.
 	return now, nil
 }
 
-// restore gives rows back what was saved for some plans.
+// restore gives rows the values back that were saved for some plans.
 func (m *Member) restore(of func(plan uint64) bool) {
 	for at, b := range m.Starts {
 		if b.Saved == nil || !of(at.Plan) {
@@ -135,7 +135,7 @@ func (m *Member) restore(of func(plan uint64) bool) {
 	}
 }
 
-// save freezes rows that are not.
+// save freezes the rows that are not frozen.
 func (m *Member) save(plan uint64) {
 	for name, id := range m.Rows {
 		b := m.begin(plan, name)
@@ -166,7 +166,7 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *F
 	return given, nil
 }
 
-// sequences lists what a coordinator looks at.
+// sequences lists the sequences that a coordinator looks at.
 func (m *Member) sequences(faults *Faults) (all []change.Sequence) {
 	for name := range m.Rows {
 		o := m.Options[name]
@@ -175,7 +175,7 @@ func (m *Member) sequences(faults *Faults) (all []change.Sequence) {
 	return all
 }
 
-// gave is what a frozen member gave.
+// gave returns what a frozen member gave.
 func (m *Member) gave(p *change.Plan, missing string) (given change.Given) {
 	given.End = End
 	for at, b := range m.Starts {
@@ -242,8 +242,8 @@ func (m *Member) letGo(p *change.Plan, left bool) {
 	m.Plans[p.Number].State = change.Aborted
 }
 
-// knowledge is what a member tells another besides floors: where its rows stand, by name. Options are
-// of those that were members so far.
+// knowledge is what a member brings to another besides floors: the positions of its rows, by name.
+// Options come from members of the old plan.
 type knowledge struct {
 	rows    map[string]uint64
 	options map[string]Options
@@ -269,11 +269,11 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 	for name, id := range m.Rows {
 		b := m.Starts[Start{p.Number, name}]
 		if m.Plan < p.Number && (b == nil || b.Saved == nil) || m.Plan == p.Number && m.Count == 0 {
-			delete(known.options, name) // nobody knows what it gave
+			delete(known.options, name) // how far it went is unknown
 			continue
 		}
 		if id == End {
-			id = 0 // it is frozen
+			id = 0 // the row is frozen
 		}
 		known.rows[name] = id
 	}
@@ -293,7 +293,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowl
 	if state == "" { // a plan that was never decided may have had the number
 		delete(m.Others, p.Number)
 	}
-	if state != change.Accepted { // else it has them
+	if state != change.Accepted { // otherwise the member has them
 		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
@@ -313,7 +313,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowl
 	return true, nil
 }
 
-// follow makes the member what it is in a plan.
+// follow makes the member obey a plan.
 func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == m.ID })
 	if at < 0 {
@@ -347,7 +347,7 @@ func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
 		}
 		b.Floor = max(b.Floor, other, id)
 		m.Rows[name] = b.Floor
-		if p.Interleave == change.InterleaveStep { // a row always stands at a number of its own
+		if p.Interleave == change.InterleaveStep { // a row always stands at one of the member's own numbers
 			for b.Floor > 0 && !owns(m.Rows[name]) {
 				m.Rows[name]++
 			}
@@ -360,7 +360,7 @@ func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
 		b.Saved = nil
 		for _, giver := range p.Members {
 			granted := uint64(0)
-			if frozen && giver.ID == m.ID { // else nobody may have recorded it
+			if frozen && giver.ID == m.ID { // otherwise no other member may have recorded it
 				granted = b.Ceiling
 			}
 			if b.Ceiling > 0 {
@@ -371,7 +371,8 @@ func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
 	m.Membership = change.Membership{ID: m.ID, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
 }
 
-// owner returns which numbers belong to the member at a position of a plan.
+// owner returns a function that reports whether a number belongs to the member at a position of a
+// plan.
 func owner(p *change.Plan, position int) func(n uint64) bool {
 	count, at := uint64(len(p.Members)), uint64(position)
 	switch {
@@ -383,7 +384,7 @@ func owner(p *change.Plan, position int) func(n uint64) bool {
 	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
 }
 
-// limit writes down how far a member may go. What was written under another plan is over.
+// limit writes down how far a member may go. Limits of another plan no longer count.
 func (m *Member) limit(of LimitOf, plan, wanted, granted uint64) {
 	l := m.Limits[of]
 	if l == nil || l.Term != plan {
@@ -403,7 +404,7 @@ func (m *Member) changing() bool {
 	return false
 }
 
-// record writes down how far a member may go with a name: another one, or with granted this one.
+// record writes down how far a member may go with a name: another member, or with granted this one.
 func (m *Member) record(plan uint64, of LimitOf, wanted, granted uint64, faults *Faults) error {
 	if m.changing() && !faults.RecordsForAnyPlan {
 		return errFrozen
@@ -415,8 +416,8 @@ func (m *Member) record(plan uint64, of LimitOf, wanted, granted uint64, faults 
 	return nil
 }
 
-// reserve takes n numbers above a floor, as a proxy does that believes in a plan. It returns
-// errAtCeiling and what it needs where the member may not go so far.
+// reserve takes n numbers above a floor, for a proxy that believes in a plan. It returns
+// errAtCeiling, with the number that it needs, where the member may not go so far.
 func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers []uint64, needs uint64, err error) {
 	id, ok := m.Rows[name]
 	switch {
@@ -460,7 +461,7 @@ func (m *Member) Add(name string, n uint64) (number uint64, err error) {
 	return id + n, nil
 }
 
-// Copy is a member that holds the same.
+// Copy returns a member with the same contents.
 func (m *Member) Copy() *Member {
 	c := NewMember(m.Address)
 	c.Membership = m.Membership

@@ -10,39 +10,39 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// Node is one node of a group, which is simulated. What it holds is what its commits, one after the
-// other, have made of its rows. A replica, and a node of a cluster, takes over those of others.
+// Node is one simulated node of a group. Its contents are the result of its commits, one after the
+// other. A replica, and a node of a cluster, applies those of others.
 type Node struct {
 	Address  string
-	ID       string // what it calls itself for life
+	ID       string // its name for life
 	Up       bool
 	ReadOnly bool
-	// Forgets has a crash lose what was committed since the last flush.
+	// Forgets makes a crash lose what was committed since the last flush.
 	Forgets bool
 
 	rows    rows
 	commits []*commit
 	has     map[*commit]bool
-	flushed int // so many of its commits are on disk
-	through int // it has so many commits of its cluster, and perhaps later ones
+	flushed int // how many of its commits are on disk
+	through int // it has this many commits of its cluster, and perhaps later ones
 
-	open *commit // of somebody who has written it, and has neither committed nor ended
+	open *commit // of a transaction that has written it, and has neither committed nor ended
 
-	source *Node     // whose commits it takes over, as a replica
-	late   []*commit // of an old source, which it has received and not applied yet
+	source *Node     // the source whose commits it applies, as a replica
+	late   []*commit // of an old source, received and not applied yet
 
-	member bool // of the present configuration of the cluster
-	// the configuration of its cluster that it believes to be the present one; empty: it knows that
-	// it is in none
+	member bool // it belongs to the present configuration of the cluster
+	// view is the configuration of its cluster that it believes to be the present one. "": it knows
+	// that it is in none.
 	view string
 }
 
-// rows are what a node's tables hold, by table and key. The keys are few.
+// rows are the contents of a node's tables, by table and key. The keys are few.
 type rows struct {
 	counters map[string]uint64
 	holders  map[string]limit.Holder
 	limits   map[limitKey]limit.Limit
-	view     string // the configuration of the cluster, as it is stored
+	view     string // the stored configuration of the cluster
 }
 
 type limitKey struct{ name, giver string }
@@ -50,7 +50,7 @@ type limitKey struct{ name, giver string }
 // commit is what one transaction wrote: whole rows, as they are replicated.
 type commit struct {
 	counters map[string]uint64
-	dropped  []string // counters
+	dropped  []string // counters whose rows were dropped
 	holders  map[string]limit.Holder
 	limits   map[limitKey]limit.Limit
 	removed  []limitKey
@@ -58,7 +58,7 @@ type commit struct {
 	view     string
 }
 
-// empty: it writes nothing.
+// empty reports whether it writes nothing.
 func (c *commit) empty() bool {
 	return len(c.counters)+len(c.dropped)+len(c.holders)+len(c.limits)+len(c.removed)+len(c.retired) == 0 && c.view == ""
 }
@@ -125,7 +125,7 @@ func (c *commit) touches(other *commit) bool {
 	})
 }
 
-// locks reports whether somebody has the row of a counter, whichever if it has no name.
+// locks reports whether a transaction has locked the row of a counter; "" means any row.
 func (n *Node) locks(name string) bool {
 	if n.open == nil {
 		return false
@@ -143,7 +143,7 @@ func (n *Node) take(c *commit) {
 	}
 }
 
-// become has the node hold what so many commits made.
+// become makes the node's contents the result of these commits.
 func (n *Node) become(commits []*commit) {
 	n.rows, n.commits, n.has, n.flushed = newRows(), nil, make(map[*commit]bool), len(commits)
 	for _, c := range commits {
@@ -152,7 +152,7 @@ func (n *Node) become(commits []*commit) {
 	n.flushed, n.through = len(n.commits), 0
 }
 
-// apply has a replica take over one commit, and reports whether there was one.
+// apply makes a replica apply one commit, and reports whether there was one.
 func (n *Node) apply() bool {
 	if !n.Up {
 		return false
@@ -177,10 +177,10 @@ func (n *Node) apply() bool {
 	return false
 }
 
-// Flush has what the node committed be on its disk.
+// Flush writes the node's commits to its disk.
 func (n *Node) Flush() { n.flushed = len(n.commits) }
 
-// record is what it has recorded.
+// record returns what the node has recorded.
 func (r *rows) record(of limit.Scope) (known limit.Record) {
 	for _, id := range slices.Sorted(maps.Keys(r.holders)) {
 		known.Holders = append(known.Holders, r.holders[id])
@@ -198,11 +198,11 @@ var (
 	errConflict = errors.New("another transaction was first")
 	errChosen   = errors.New("a connection leads to another holder than the one that was chosen")
 	errNotReady = errors.New("the node is not part of its cluster")
-	// errTwoPrimaries: what two nodes say does not fit together.
+	// errTwoPrimaries: two nodes contradict each other.
 	errTwoPrimaries = errors.New("two nodes can be written to, and are in no configuration of a cluster that is the same")
 )
 
-// wants is the limit of a holder that is to want to go up to a number, where its row is moved to.
+// wants returns the limit of a holder that wants to go up to a number to which its row is moved.
 func (r *rows) wants(name, holder string, to uint64) limit.Limit {
 	l, ok := r.limits[limitKey{name, holder}]
 	if !ok {
@@ -215,10 +215,10 @@ func (r *rows) wants(name, holder string, to uint64) limit.Limit {
 	return l
 }
 
-// Knows reports whether it knows of any holder. One that does not has never been a copy.
+// Knows reports whether it knows of any holder. A node that does not has never been a copy.
 func (n *Node) Knows() bool { return len(n.rows.holders) > 0 }
 
-// String tells what it holds.
+// String shows the node's contents.
 func (n *Node) String() string {
 	return fmt.Sprintf("%s up %v, read only %v, view %q of %q, member %v, late %d: counters %v, holders %v, limits %v", n.Address, n.Up, n.ReadOnly, n.rows.view, n.view, n.member,
 		len(n.late), n.rows.counters, n.rows.holders, n.rows.limits)

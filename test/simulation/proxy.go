@@ -12,22 +12,22 @@ import (
 
 // Proxy reserves numbers, and gives each at once.
 type Proxy struct {
-	Actor *Actor // whose steps are not waited for, unless it is run as one
-	name  string // by which it is registered
+	Actor *Actor // its steps are done at once, unless it runs as an actor
+	name  string // the name of its registration
 	plan  change.Plan
 	read  bool
 	mark  map[string]uint64 // the highest number that it ever got, by name
-	epoch map[string]uint64 // in which that was
+	epoch map[string]uint64 // the epoch of mark, by name
 	out   map[int]bool      // members that it has left out
 	lines map[int]line      // its connections
-	taken *int              // so many callers wait for what it has reserved
+	taken *int              // so many callers wait for its next reservation
 }
 
 // line is a connection to a member.
 type line struct {
-	starts int // of the member, when it was made
-	// under which plan others were asked, and said, that the member is still the home of ORDER
-	// sequences
+	starts int // of the member, when the connection was made
+	// The plans under which others were asked, and have confirmed, that the member is still the
+	// home of ORDER sequences.
 	asked, noted uint64
 }
 
@@ -63,18 +63,18 @@ func (p *Proxy) acts(what string, f func(p *Proxy) error) *Actor {
 	})
 }
 
-// Stop ends a proxy in order: it leaves the lists of the members.
+// Stop ends a proxy in order: it is removed from the members' lists.
 func (p *Proxy) Stop() {
 	for _, m := range p.Actor.World.Members {
-		_ = p.Actor.do(m, "leave", func() error { // one that it does not reach keeps it
+		_ = p.Actor.do(m, "leave", func() error { // a member out of reach keeps it
 			delete(m.Proxies, p.name)
 			return nil
 		})
 	}
 }
 
-// Read has it learn which plan is in force, bring members to it that are behind, and let those go
-// on that a change left which came to nothing.
+// Read makes the proxy learn the plan in force, bring members that are behind to it, and thaw those
+// that an undone change left frozen.
 func (p *Proxy) Read() error {
 	w := p.Actor.World
 	var all []change.Met
@@ -130,10 +130,10 @@ func (p *Proxy) leaveOut(at int) {
 	delete(p.lines, at)
 }
 
-// Take has it reserve n numbers of a name on the member at a position of the world, and give
+// Take makes it reserve n numbers of a name on the member at a position of the world, and give
 // them.
 func (p *Proxy) Take(at int, name string, n uint64) error {
-	waits := p.Actor.World.promised[name] // what its caller could know
+	waits := p.Actor.World.promised[name] // promises made before its caller asked
 	return p.underPlan(func() error { return p.take(at, name, n, waits) })
 }
 
@@ -172,7 +172,7 @@ func (p *Proxy) take(at int, name string, n uint64, waits promised) error {
 		err := p.Actor.write(m, "reserve", func() (err error) {
 			m.Proxies[p.name] = true
 			floor := p.mark[name]
-			if len(plan.Members) == 1 { // its row says all
+			if len(plan.Members) == 1 { // the row alone decides
 				floor = 0
 			}
 			numbers, needs, err = m.reserve(&plan, name, floor, n)
@@ -201,7 +201,7 @@ func (p *Proxy) take(at int, name string, n uint64, waits promised) error {
 		}
 		p.enter(name, of.Epoch)
 		if epoch != p.epoch[name] && !w.Faults.KeepsEpoch {
-			continue // it was restarted meanwhile
+			continue // the member was restarted meanwhile
 		}
 		if numbers[0] <= p.mark[name] {
 			return errors.New("the row has gone back")
@@ -213,15 +213,15 @@ func (p *Proxy) take(at int, name string, n uint64, waits promised) error {
 	return errAtCeiling
 }
 
-// enter takes note that a sequence has begun again.
+// enter notes that a sequence has begun again.
 func (p *Proxy) enter(name string, epoch uint64) {
 	if epoch > p.epoch[name] {
 		p.epoch[name], p.mark[name] = epoch, 0
 	}
 }
 
-// give has numbers leave that were reserved when the name had been moved above passed. waits is
-// what the caller was told before it asked.
+// give hands out numbers that were reserved when the name had been moved above passed. waits are
+// the promises made before the caller asked.
 func (p *Proxy) give(name string, numbers []uint64, passed uint64, waits promised, by giver) {
 	w := p.Actor.World
 	first, last := numbers[0], numbers[len(numbers)-1]
@@ -239,7 +239,7 @@ func (p *Proxy) give(name string, numbers []uint64, passed uint64, waits promise
 	}
 }
 
-// mayGive makes sure, after numbers of an ORDER sequence were taken, that the member is its home.
+// mayGive checks, after numbers of an ORDER sequence were taken, that the member is its home.
 func (p *Proxy) mayGive(at int, m *Member, plan *change.Plan, of *Options, name string) error {
 	if len(plan.Members) < 2 {
 		return nil
@@ -255,7 +255,7 @@ func (p *Proxy) mayGive(at int, m *Member, plan *change.Plan, of *Options, name 
 	return p.stillHome(at, m, plan)
 }
 
-// stillHome makes sure that the home of ORDER sequences was not taken out while it was off.
+// stillHome checks that the home of ORDER sequences was not removed while it was off.
 func (p *Proxy) stillHome(at int, m *Member, plan *change.Plan) error {
 	w := p.Actor.World
 	l := p.lines[at]
@@ -321,7 +321,7 @@ func (p *Proxy) raise(m *Member, name string, last uint64) error {
 	return p.Actor.do(m, "record", func() error { return m.record(p.plan.Number, of, ceiling, ceiling, &w.Faults) })
 }
 
-// TakeAll has it try each member.
+// TakeAll tries each member.
 func (p *Proxy) TakeAll(name string, n uint64) (given int) {
 	for i := range p.Actor.World.Members {
 		if p.Take(i, name, n) == nil {
@@ -331,10 +331,10 @@ func (p *Proxy) TakeAll(name string, n uint64) (given int) {
 	return given
 }
 
-// Plan is the one that it believes in.
+// Plan returns the plan that the proxy believes in.
 func (p *Proxy) Plan() change.Plan { return p.plan }
 
-// Frozen lists the members whose rows stand at the end.
+// Frozen lists the members whose rows are at the end.
 func (w *World) Frozen() (all []string) {
 	for _, m := range w.Members {
 		for _, id := range m.Rows {

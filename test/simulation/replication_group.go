@@ -2,8 +2,8 @@ package simulation
 
 import "slices"
 
-// NewReplicationGroup has n nodes of MySQL's group replication. One is the primary, the first of
-// those that are there, or all are.
+// NewReplicationGroup has n nodes of MySQL's group replication. The primary is the first node that
+// is up, or all nodes are.
 func NewReplicationGroup(n int, single bool, seed uint64, name string, forgetful ...int) *Group {
 	g := NewGroup(n, false, seed, name, forgetful...)
 	g.Cluster, g.Told, g.Single = true, true, single
@@ -15,7 +15,7 @@ func NewReplicationGroup(n int, single bool, seed uint64, name string, forgetful
 	return g
 }
 
-// elect has one member be written to: the one that was, if it is there.
+// elect makes one member the primary: the old one, if it is up.
 func (g *Group) elect() {
 	if !g.Nodes[g.primary].member {
 		g.primary = max(0, slices.IndexFunc(g.Nodes, func(n *Node) bool { return n.member }))
@@ -27,11 +27,11 @@ func (g *Group) elect() {
 	}
 }
 
-// open has the primary be written to once it has applied what the one before has committed.
+// open makes the primary writable once it has applied what the old primary committed.
 func (g *Group) open(n *Node) { n.ReadOnly = n != g.Nodes[g.primary] || len(g.pending(n)) > 0 }
 
-// LoseReceived has a node that was killed lose what it had received and not applied, as a machine
-// does that loses its power.
+// LoseReceived makes a killed node lose what it had received and not applied, as a machine that
+// loses its power.
 func (g *Group) LoseReceived(at int) {
 	if n := g.Nodes[at]; !n.Up && len(n.late) > 0 {
 		g.did("lose what was received", n)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Schedules is how many random ones a test tries: usually, with -short, or as many as
-// SEQPROXY_SCHEDULES says.
+// Schedules returns how many random schedules a test tries: usual, short with -short, or the value
+// of SEQPROXY_SCHEDULES.
 func Schedules(t testing.TB, usual, short uint64) uint64 {
 	t.Helper()
 	text := os.Getenv("SEQPROXY_SCHEDULES")

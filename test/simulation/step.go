@@ -8,9 +8,9 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// This file is for tests that do single steps on a node, and compare them with those of a server.
+// This file is for tests that run single steps on a node, and compare them with those of a server.
 
-// As is the group as somebody sees it who writes to a node.
+// As is the group as an actor sees it that writes to a node.
 func (g *Group) As(a *Actor, at int) *limit.Group {
 	s := nodeStore{g, a, g.chosen(at)}
 	return &limit.Group{Store: s, Nodes: nodeNodes(s), Chosen: s.now.Node, Count: len(g.Nodes)}
@@ -29,23 +29,23 @@ func (g *Group) Reserve(a *Actor, at int, name string, ceiling, n uint64) (last 
 	return last, nil
 }
 
-// Standing is what a node says of itself.
+// Standing returns a node's report about itself.
 func (g *Group) Standing(at int) *limit.Standing { return g.standing(g.Nodes[at]) }
 
-// Set is somebody who sets rows on a node by hand.
+// Set sets rows on a node by hand.
 func (g *Group) Set(a *Actor, at int, counters map[string]uint64) error {
 	n := g.Nodes[at]
 	return g.at(a, n, "set", func() error { return g.commit(n, &commit{counters: counters}, len(n.commits)) })
 }
 
-// Begin is somebody who has set rows on a node in a transaction, and returns what commits that.
+// Begin sets rows on a node in a transaction, and returns a function that commits it.
 func (g *Group) Begin(at int, counters map[string]uint64) (commits func() error) {
 	n := g.Nodes[at]
 	held := len(n.commits)
 	return func() error { return g.commit(n, &commit{counters: counters}, held) }
 }
 
-// Hold is somebody who has written a row on a node in a transaction, and returns what ends that.
+// Hold writes a row on a node in a transaction, and returns a function that ends it.
 func (g *Group) Hold(at int, name string, id uint64) (ends func(commits bool)) {
 	n := g.Nodes[at]
 	mine := &commit{counters: map[string]uint64{name: id}}
@@ -60,18 +60,18 @@ func (g *Group) Hold(at int, name string, id uint64) (ends func(commits bool)) {
 	}
 }
 
-// Drop is somebody who deletes a row on a node by hand. A cluster knows no such step.
+// Drop deletes a row on a node by hand. A cluster has no such step.
 func (g *Group) Drop(a *Actor, at int, name string) error {
 	n := g.Nodes[at]
 	return g.at(a, n, "drop", func() error { return g.commit(n, &commit{dropped: []string{name}}, len(n.commits)) })
 }
 
-// Holds is what the tables of a node hold.
+// Holds returns the contents of a node's tables.
 func (n *Node) Holds() (counters map[string]uint64, known limit.Record) {
 	return maps.Clone(n.rows.counters), n.rows.record(limit.Scope{All: true})
 }
 
-// Clone is a group whose nodes hold the same, and replicate in the same way.
+// Clone returns a group whose nodes have the same contents and the same replication.
 func (g *Group) Clone() *Group {
 	c := &Group{
 		World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Told: g.Told, Single: g.Single, Faults: g.Faults, Highest: g.Highest,
@@ -91,17 +91,17 @@ func (g *Group) Clone() *Group {
 	return c
 }
 
-// IsMember reports whether a node is of the present configuration of the cluster.
+// IsMember reports whether a node is in the present configuration of the cluster.
 func (g *Group) IsMember(at int) bool { return g.Nodes[at].member }
 
-// IsLocked: somebody else had a row for too long.
+// IsLocked reports the error of waiting too long for another's row lock.
 func IsLocked(err error) bool { return errors.Is(err, errLocked) }
 
-// IsConflict: another transaction was first.
+// IsConflict reports the error that another transaction was first.
 func IsConflict(err error) bool { return errors.Is(err, errConflict) }
 
-// IsAtCeiling: the numbers would go above the ceiling.
+// IsAtCeiling reports the error that the numbers would exceed the ceiling.
 func IsAtCeiling(err error) bool { return errors.Is(err, errAtCeiling) }
 
-// IsNoRow: there is no such sequence.
+// IsNoRow reports the error that there is no such sequence.
 func IsNoRow(err error) bool { return errors.Is(err, errNoRow) }

@@ -94,15 +94,15 @@ func (s Store) LetGo(_ context.Context, p *change.Plan, left bool) error {
 	})
 }
 
-// Record writes down how far a member may go with a name under a plan: another one, or with granted
-// this one.
+// Record writes down how far a member may go with a name under a plan: another member, or with
+// granted this one.
 func (s Store) Record(_ context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
 	return s.Actor.do(s.Member, "record", func() error { return s.Member.record(plan, LimitOf{giver, name}, wanted, granted, s.faults()) })
 }
 
 func (s Store) faults() *Faults { return &s.Actor.World.Faults }
 
-// Copy is a store of a world of its own, in which the member holds the same.
+// Copy is a store of a world of its own, in which the member has the same contents.
 func (s Store) Copy() Store {
 	w := NewWorld(1, 1, s.Actor.World.Interleave)
 	w.Members[0] = s.Member.Copy()

@@ -14,52 +14,52 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// Faults are checks that are taken out, to see that a test finds it.
+// Faults leave out checks, so that a test must find it.
 type Faults struct {
 	NoBallot          bool // a member lets an older coordinator write
-	RecordsForAnyPlan bool // a member writes down how far another may go, whatever plan that obeys
+	RecordsForAnyPlan bool // a member records how far another may go, whatever plan that one obeys
 	ThawsBeforeVote   bool // a coordinator aborts a change without asking whether it is decided
-	ForgetsMissing    bool // a coordinator takes a member that is away for one that gave nothing
-	WritesBeside      bool // a member writes a plan down beside one that the coordinator does not know
+	ForgetsMissing    bool // a coordinator treats a missing member as one that gave nothing
+	WritesBeside      bool // a member writes a plan although it has one that the coordinator does not know
 
-	HidesHomes     bool // a coordinator does not know which member gives the numbers of an ORDER sequence
+	HidesHomes     bool // a coordinator does not learn which member gives the numbers of an ORDER sequence
 	AnyHome        bool // a member gives numbers of an ORDER sequence whatever its home is
 	HomeUnasked    bool // the home of an ORDER sequence does not ask the others whether it still is
-	AsksThoseThere bool // it never asks those that its proxy has left out
-	KeepsOptions   bool // a member that is brought to a plan does not hear of options, nor of proxies
-	ForgetsHolders bool // who accepts a change does not hear who is registered with the others
-	SetsSome       bool // SETVAL is answered although a member cannot be reached
+	AsksThoseThere bool // it does not ask those that its proxy has left out
+	KeepsOptions   bool // a member that is brought to a plan learns neither options nor proxies
+	ForgetsHolders bool // a member that accepts a change does not learn which proxies are registered with the others
+	SetsSome       bool // SETVAL succeeds although a member is out of reach
 	SetsFrozen     bool // SETVAL goes on while rows are frozen
 	RestartsBeside bool // RESTART ... FORCE does not look for other proxies
-	KeepsEpoch     bool // a proxy gives what it reserved before a RESTART ... FORCE of its own
+	KeepsEpoch     bool // a proxy gives numbers that it reserved before its own RESTART ... FORCE
 }
 
-// World is some members, and all that was given.
+// World is a number of members, and all numbers given.
 type World struct {
 	Members    []*Member
 	Faults     Faults
 	Interleave string // of plans
-	// Writers has applications count in the rows themselves, unless the operator says that they do
-	// not.
+	// Writers allows applications to count in the rows themselves, unless the operator says that
+	// there are none.
 	Writers bool
-	// Random chooses what is left to chance. Without it a group asks its nodes in their order.
+	// Random makes the random choices. Without it a group asks its nodes in their order.
 	Random *rand.Rand
 	// Seen is called after each step, with its name.
 	Seen func(step string)
 
 	given map[number]giver
-	Twice []string // what was given twice, or in spite of a promise, and by whom
+	Twice []string // numbers given twice, or against a promise, with the givers
 	steps []step
 
 	promised map[string]promised // by name
 	proxies  []*Proxy
 }
 
-// promised is what somebody was told of a sequence.
+// promised is what a client was promised of a sequence.
 type promised struct {
-	order    bool   // it is an ORDER sequence
-	answered uint64 // the highest number that somebody got
-	passed   uint64 // SETVAL moved it above
+	order    bool   // the sequence has ORDER
+	answered uint64 // the highest number that a client got
+	passed   uint64 // SETVAL moved it above this
 	epoch    uint64 // of the last RESTART ... FORCE
 }
 
@@ -77,14 +77,14 @@ func (g giver) String() string {
 	return fmt.Sprintf("%s from %s under plan %d", g.proxy, g.member, g.plan)
 }
 
-// step is what was done.
+// step is one step of the schedule.
 type step struct {
 	actor, what, member string
 	err                 error
-	wrote               fmt.Stringer // what was taken over from another node, if anything
+	wrote               fmt.Stringer // what was applied from another node, if anything
 }
 
-// Steps are what was done, in order.
+// Steps lists the steps, in order.
 func (w *World) Steps() string {
 	var text strings.Builder
 	for _, s := range w.steps {
@@ -98,7 +98,7 @@ func (w *World) Steps() string {
 }
 
 // NewWorld has n servers, of which the first some are members of plan 1, with a row of each name.
-// With one there is no plan.
+// With one member there is no plan.
 func NewWorld(n, members int, interleave string, names ...string) *World {
 	w := &World{
 		Interleave: interleave, given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2)), promised: make(map[string]promised),
@@ -127,7 +127,7 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 	return w
 }
 
-// give takes note of a number that leaves.
+// give notes a number that leaves.
 func (w *World) give(name string, n uint64, by giver) {
 	if by.epoch < w.promised[name].epoch {
 		w.broken("%s %d by %s, which was reserved before RESTART ... FORCE", name, n, by)
@@ -139,7 +139,7 @@ func (w *World) give(name string, n uint64, by giver) {
 	w.given[key] = by
 }
 
-// broken takes note of a promise that was not kept.
+// broken notes a promise that was not kept.
 func (w *World) broken(format string, args ...any) {
 	w.Twice = append(w.Twice, fmt.Sprintf(format, args...))
 }
@@ -155,8 +155,8 @@ func (w *World) On(at int) {
 	}
 }
 
-// Ordered has a sequence be one with ORDER from here on, of which a member is the home. Members
-// divide the numbers in blocks.
+// Ordered gives a sequence the option ORDER from here on, with a member as its home. Members divide
+// the numbers in blocks.
 func (w *World) Ordered(name string, home int) {
 	top := uint64(0)
 	for _, m := range w.Members {
@@ -175,38 +175,38 @@ func (w *World) IsOrdered(name string) bool {
 	return slices.ContainsFunc(w.Members, func(m *Member) bool { return m.Options[name].Order })
 }
 
-// promise takes note of what somebody was told.
+// promise notes a promise to a client.
 func (w *World) promise(name string, f func(p *promised)) {
 	p := w.promised[name]
 	f(&p)
 	w.promised[name] = p
 }
 
-// Actor does one thing after the other, and stands still before each until it is resumed.
+// Actor does one step after the other, and stops before each until it is resumed.
 type Actor struct {
 	World *World
 	Name  string
-	// Cut are the positions of members that it cannot reach. It counts from the next time that it
-	// connects, and for each question.
+	// Cut are the positions of members that it cannot reach. It takes effect at the next
+	// connection, and for each question.
 	Cut map[int]bool
-	// Lose is the number of the step, from 1, whose answer it does not get; Unsent has that step
-	// not be done either.
+	// Lose is the number of the step, from 1, whose answer it does not get; Unsent prevents that
+	// step, too.
 	Lose   int
 	Unsent bool
 
-	Next   string // the step that it stands before
-	At     int    // the member of that
+	Next   string // the step that it stops before
+	At     int    // position of that step's member
 	Asked  change.Change
 	steps  int
 	killed bool
 	yield  func(struct{}) bool
 	next   func() (struct{}, bool)
 	stop   func()
-	Err    error // of what it did, once it has ended
+	Err    error // result, once it has ended
 	Ended  bool
 }
 
-// NewActor returns one that does f, and has not begun.
+// NewActor returns an actor that runs f, and has not begun.
 func (w *World) NewActor(name string, f func(*Actor) error) *Actor {
 	a := &Actor{World: w, Name: name, Cut: make(map[int]bool)}
 	a.next, a.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -217,7 +217,7 @@ func (w *World) NewActor(name string, f func(*Actor) error) *Actor {
 		}
 		a.Err = f(a)
 	})
-	a.next() // to where it stands before it begins
+	a.next() // up to the stop before its first step
 	return a
 }
 
@@ -226,7 +226,7 @@ func (w *World) Client(name string) *Actor {
 	return &Actor{World: w, Name: name, Cut: make(map[int]bool)}
 }
 
-// Resume has it do one step, and reports whether there was one.
+// Resume makes it do one step, and reports whether there was one.
 func (a *Actor) Resume() bool {
 	if a.Ended {
 		return false
@@ -238,13 +238,13 @@ func (a *Actor) Resume() bool {
 	return true
 }
 
-// Run has it go on to its end.
+// Run resumes it to its end.
 func (a *Actor) Run() {
 	for a.Resume() {
 	}
 }
 
-// Kill ends it where it stands.
+// Kill ends it at its step.
 func (a *Actor) Kill() {
 	if !a.Ended {
 		a.stop()
@@ -252,7 +252,7 @@ func (a *Actor) Kill() {
 	}
 }
 
-// Steps is how many it has done.
+// Steps returns how many steps it has done.
 func (a *Actor) Steps() int { return a.steps }
 
 var (
@@ -271,7 +271,7 @@ func (a *Actor) do(m *Member, what string, f func() error) error {
 	})
 }
 
-// write is do for a step that waits for somebody else's lock on the rows. It does not get it.
+// write is do for a step that needs the lock of the rows. It fails if another actor has it.
 func (a *Actor) write(m *Member, what string, f func() error) error {
 	return a.do(m, what, func() error {
 		if by := m.locked; by != nil && by != a && !by.killed && !by.Ended {
@@ -281,7 +281,7 @@ func (a *Actor) write(m *Member, what string, f func() error) error {
 	})
 }
 
-// pause has an actor stand still before something that is no step on a machine.
+// pause stops an actor before something that is no step on a machine.
 func (a *Actor) pause(what string) error {
 	a.Next, a.At = what, -1
 	if a.killed || a.yield != nil && !a.yield(struct{}{}) {
@@ -333,13 +333,13 @@ func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 	return a
 }
 
-// What coordinators and proxies are configured with.
+// The configuration of coordinators and proxies.
 const (
 	Block = 4  // numbers in a block
-	Ahead = 24 // how far ahead of its numbers the ceiling of a member is, at most
+	Ahead = 24 // how far the ceiling of a member is above its numbers, at most
 )
 
-// servers is the way of a coordinator to the members.
+// servers is a coordinator's access to the members.
 type servers struct{ a *Actor }
 
 // Reach implements [change.Servers].
