@@ -217,7 +217,7 @@ func (r *recorder) write(title string, all []*said) {
 	fmt.Fprintf(&r.out, "== %s\n", title)
 	streams, heard := make(map[string][]string), make(map[string][]string)
 	for _, s := range all {
-		text := r.names.Known(s.text)
+		text := r.names.Named(s.text)
 		line := text
 		if s.code != 0 {
 			line += fmt.Sprintf("   -- error %d", s.code)

@@ -412,12 +412,12 @@ func TestSchedulesFindWhatIsMissing(t *testing.T) {
 		"rows thaw before the vote":                               {"one is", simulation.Faults{ThawsBeforeVote: true}},
 		"a member that is away counts as frozen":                  {"one is", simulation.Faults{ForgetsMissing: true}},
 		"a ceiling is recorded under any plan":                    {"one is", simulation.Faults{RecordsForAnyPlan: true}},
-		"a plan is written beside another one":                    {"one is", simulation.Faults{WritesBeside: true}},
+		"a plan is written beside another one":                    {"one is", simulation.Faults{WritesUnaware: true}},
 		"a member gives numbers of an ORDER sequence at any time": {"ORDER", simulation.Faults{AnyHome: true}},
 		"a member that is added does not hear of ORDER":           {"becomes one with ORDER while one is added", simulation.Faults{KeepsOptions: true}},
 		"SETVAL is answered without a member":                     {"moved ahead", simulation.Faults{SetsSome: true}},
 		"SETVAL goes on while rows are frozen":                    {"moved ahead", simulation.Faults{SetsFrozen: true}},
-		"RESTART ... FORCE does not look for other proxies":       {"begins again", simulation.Faults{RestartsBeside: true}},
+		"RESTART ... FORCE does not look for other proxies":       {"begins again", simulation.Faults{RestartsUnchecked: true}},
 		"a proxy gives what it reserved before RESTART ... FORCE": {"begins again", simulation.Faults{KeepsEpoch: true}},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -73,7 +73,7 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 	// The garbage of the preparations must not be collected during the measurement; see main.go.
 	runtime.GC()
 	for i, w := range workers {
-		own := &tallies[i]
+		tally := &tallies[i]
 		wg.Go(func() {
 			before, began := phase.Load(), time.Now()
 			for before != stopping {
@@ -84,8 +84,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 				}
 				after, ended := phase.Load(), time.Now()
 				if before == measuring && after == measuring {
-					own.ops += n
-					own.hist.add(ended.Sub(began))
+					tally.ops += n
+					tally.hist.add(ended.Sub(began))
 					if !some.Load() {
 						some.Store(true)
 					}

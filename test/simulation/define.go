@@ -166,7 +166,7 @@ func (p *Proxy) Restart(name string, first uint64) *Actor {
 		epoch := uint64(0)
 		err := p.edit(name, func(e *edit) (func(m *Member) uint64, error) {
 			for other := range e.locked[0].Proxies {
-				if other != p.name && !p.Actor.World.Faults.RestartsBeside {
+				if other != p.name && !p.Actor.World.Faults.RestartsUnchecked {
 					return nil, errRegistered
 				}
 			}

@@ -31,11 +31,11 @@ type GroupFaults struct {
 }
 
 // seen returns what the chosen node shows of its record.
-func (f *GroupFaults) seen(known limit.Record, of limit.Scope, holder string) limit.Record {
+func (f *GroupFaults) seen(record limit.Record, of limit.Scope, holder string) limit.Record {
 	if f.ForgetsOthers && of.Name != "" {
-		known.Limits = slices.DeleteFunc(known.Limits, func(l limit.Limit) bool { return l.Giver != holder })
+		record.Limits = slices.DeleteFunc(record.Limits, func(l limit.Limit) bool { return l.Giver != holder })
 	}
-	return known
+	return record
 }
 
 // Group is a number of nodes that hold the same sequences, and all numbers given of them.
@@ -43,9 +43,9 @@ type Group struct {
 	*World
 	Nodes   []*Node
 	Cluster bool
-	// Told makes the cluster behave as MySQL's group replication: nodes learn of a configuration
+	// GroupReplication makes the cluster behave as MySQL's group replication: nodes learn of a configuration
 	// before they have applied what was committed before it, and commit meanwhile.
-	Told bool
+	GroupReplication bool
 	// Single allows writes to one node of a cluster at a time.
 	Single bool
 	Faults GroupFaults
@@ -99,7 +99,7 @@ func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *
 func (g *Group) newView() {
 	g.views++
 	g.present = fmt.Sprint("configuration ", g.views)
-	if !g.Told {
+	if !g.GroupReplication {
 		g.order = append(g.order, &commit{view: g.present})
 	}
 	for _, node := range g.Nodes {
@@ -146,7 +146,7 @@ func (g *Group) ApplyAll() (any bool) {
 
 // pending returns the commits of the cluster that a node of it has not applied.
 func (g *Group) pending(n *Node) []*commit {
-	if !g.Told {
+	if !g.GroupReplication {
 		return g.order[len(n.commits):]
 	}
 	for n.through < len(g.order) && n.has[g.order[n.through]] {
@@ -185,11 +185,11 @@ func (g *Group) Crash(at int) {
 	}
 	g.did("kill", node)
 	node.Up, node.view, node.open = false, "", nil
-	if !g.Told { // group replication keeps what the node has received
+	if !g.GroupReplication { // group replication keeps what the node has received
 		node.late = nil
 	}
-	if left := len(node.commits) - node.flushed; left > 0 {
-		node.become(node.commits[:node.flushed+g.Random.IntN(left+1)])
+	if unflushed := len(node.commits) - node.flushed; unflushed > 0 {
+		node.become(node.commits[:node.flushed+g.Random.IntN(unflushed+1)])
 	}
 	g.leave(at)
 }
@@ -219,7 +219,7 @@ func (g *Group) leave(at int) {
 
 // leaves ends a node's membership. It has received all that its cluster has committed so far.
 func (g *Group) leaves(n *Node) {
-	if n.member && g.Told {
+	if n.member && g.GroupReplication {
 		n.late = g.pending(n)
 	}
 	n.member = false
@@ -343,7 +343,7 @@ func (g *Group) holder(n *Node) string {
 
 // stored returns the configuration of a cluster that a node names.
 func (g *Group) stored(n *Node) string {
-	if g.Told {
+	if g.GroupReplication {
 		return cmp.Or(n.view, n.ID)
 	}
 	return n.rows.view
@@ -365,7 +365,7 @@ func (g *Group) standing(n *Node) *limit.Standing {
 }
 
 // commit makes a node commit what it has prepared when it had so many commits.
-func (g *Group) commit(n *Node, c *commit, held int) error {
+func (g *Group) commit(n *Node, c *commit, prepared int) error {
 	switch {
 	case n.ReadOnly:
 		return errReadOnly
@@ -378,10 +378,10 @@ func (g *Group) commit(n *Node, c *commit, held int) error {
 		return errNotReady
 	}
 	pending := g.pending(n)
-	if slices.ContainsFunc(append(slices.Clone(n.commits[held:]), pending...), c.touches) {
+	if slices.ContainsFunc(append(slices.Clone(n.commits[prepared:]), pending...), c.touches) {
 		return errConflict
 	}
-	if !g.Told {
+	if !g.GroupReplication {
 		for _, o := range pending {
 			n.take(o)
 		}
@@ -412,12 +412,12 @@ func (g *Group) at(a *Actor, n *Node, what string, f func() error) error {
 }
 
 // Record implements [limit.Store].
-func (s nodeStore) Record(_ context.Context, of limit.Scope) (known limit.Record, err error) {
+func (s nodeStore) Record(_ context.Context, of limit.Scope) (recorded limit.Record, err error) {
 	err = s.g.at(s.a, s.now.node, "read", func() error {
-		known = s.g.Faults.seen(s.now.node.rows.record(of), of, s.now.Holder)
+		recorded = s.g.Faults.seen(s.now.node.rows.record(of), of, s.now.Holder)
 		return nil
 	})
-	return known, err
+	return recorded, err
 }
 
 // Counter implements [limit.Store].
@@ -498,7 +498,7 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 		if n.ReadOnly {
 			return errReadOnly
 		}
-		tx.held = len(n.commits)
+		tx.prepared = len(n.commits)
 		tx.commit = &commit{counters: make(map[string]uint64), holders: make(map[string]limit.Holder), limits: make(map[limitKey]limit.Limit)}
 		return f(tx)
 	}
@@ -508,26 +508,26 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 			if err := prepare(); err != nil || !written() {
 				return err
 			}
-			return s.g.commit(n, tx.commit, tx.held)
+			return s.g.commit(n, tx.commit, tx.prepared)
 		})
 	}
 	if err := s.g.at(s.a, n, "begin", prepare); err != nil || !written() {
 		return err
 	}
 	return s.g.at(s.a, n, "commit", func() error {
-		if len(n.commits) != tx.held {
+		if len(n.commits) != tx.prepared {
 			// It has locked all rows, and the others' commits win.
 			return errConflict
 		}
-		return s.g.commit(n, tx.commit, tx.held)
+		return s.g.commit(n, tx.commit, tx.prepared)
 	})
 }
 
 // nodeTx is a transaction of a takeover.
 type nodeTx struct {
-	s      nodeStore
-	held   int
-	commit *commit
+	s        nodeStore
+	prepared int
+	commit   *commit
 }
 
 // Lock implements [limit.Tx].
@@ -624,15 +624,15 @@ func (s nodeNodes) look(n *Node) (said *limit.Standing, err error) {
 	return said, err
 }
 
-func (s nodeNodes) read(n *Node, of limit.Scope) (known limit.Record, err error) {
+func (s nodeNodes) read(n *Node, of limit.Scope) (recorded limit.Record, err error) {
 	err = s.g.at(s.a, n, "read", func() error {
-		known = n.rows.record(of)
+		recorded = n.rows.record(of)
 		if s.g.Faults.ShowsToOlder {
-			known.Holders = slices.DeleteFunc(known.Holders, func(h limit.Holder) bool { return h.ID != s.now.Holder && known.Holder().ID == h.ID })
+			recorded.Holders = slices.DeleteFunc(recorded.Holders, func(h limit.Holder) bool { return h.ID != s.now.Holder && recorded.Holder().ID == h.ID })
 		}
 		return nil
 	})
-	return known, err
+	return recorded, err
 }
 
 // Sight implements [limit.Nodes].
@@ -683,11 +683,11 @@ func (s nodeNodes) Watch(_ context.Context, of limit.Scope, start func(string) *
 			if !n.w.Identified() {
 				return false
 			}
-			known, err := s.read(n.Node, of)
+			recorded, err := s.read(n.Node, of)
 			switch {
 			case err != nil:
 				n.w.Err = err
-			case n.w.Shown(known):
+			case n.w.Shown(recorded):
 				enough = ended(n.w)
 				return true
 			}

@@ -96,8 +96,8 @@ func (p *GroupProxy) failed(err error) error {
 	return err
 }
 
-// adopt makes the node in use the holder.
-func (p *GroupProxy) adopt(name string, over limit.Holder) error {
+// takeOver makes the node in use the holder.
+func (p *GroupProxy) takeOver(name string, over limit.Holder) error {
 	made, err := p.of(p.now).TakeOver(context.Background(), name, over)
 	if err == nil && made.Term > 0 {
 		clear(p.ceilings)
@@ -112,13 +112,13 @@ func (p *GroupProxy) open(name string, n uint64) error {
 	switch {
 	case errors.Is(err, limit.ErrNotHolder):
 		delete(p.ceilings, name)
-		return p.adopt(name, limit.Holder{})
+		return p.takeOver(name, limit.Holder{})
 	case errors.As(err, &lost) && lost.Newer.Term > 0:
 		p.now = nil // it may be the primary after all
 		if err := p.choose(); err != nil {
 			return err
 		}
-		return p.adopt(name, lost.Newer)
+		return p.takeOver(name, lost.Newer)
 	}
 	if w.Granted > 0 {
 		p.ceilings[name] = w.Granted
@@ -136,11 +136,11 @@ func (p *GroupProxy) upTo(name string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	known, err := s.Record(context.Background(), limit.Scope{Name: name})
+	recorded, err := s.Record(context.Background(), limit.Scope{Name: name})
 	if err != nil {
 		return 0, err
 	}
-	l, ok := known.Admits(p.now.Holder, counter.Position, counter.End)
+	l, ok := recorded.Admits(p.now.Holder, counter.Position, counter.End)
 	switch {
 	case !ok:
 		return 0, limit.ErrNotHolder
@@ -163,8 +163,8 @@ func (g *Group) reserve(a *Actor, now *choice, name string, ceiling, n uint64) (
 			return errReadOnly
 		}
 		of := limit.Scope{Name: name}
-		known := g.Faults.seen(r.record(of), of, now.Holder)
-		l, ok := known.Admits(now.Holder, position, g.Highest)
+		recorded := g.Faults.seen(r.record(of), of, now.Holder)
+		l, ok := recorded.Admits(now.Holder, position, g.Highest)
 		switch {
 		case !ok:
 			return limit.ErrNotHolder
@@ -202,7 +202,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 		return errors.Join(err, p.open(name, n))
 	case errors.Is(err, limit.ErrNotHolder):
 		delete(p.ceilings, name)
-		return errors.Join(err, p.adopt(name, limit.Holder{}))
+		return errors.Join(err, p.takeOver(name, limit.Holder{}))
 	case err != nil:
 		return p.failed(err)
 	}
@@ -279,7 +279,7 @@ func (p *GroupProxy) move(name string, by uint64) error {
 		ceiling, err = p.upTo(name)
 		switch {
 		case errors.Is(err, limit.ErrNotHolder):
-			err = p.adopt(name, limit.Holder{})
+			err = p.takeOver(name, limit.Holder{})
 		case err == nil && ceiling < to, errors.Is(err, errAtCeiling):
 			delete(p.ceilings, name)
 			err = errors.Join(errAtCeiling, p.open(name, 1))

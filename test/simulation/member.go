@@ -99,7 +99,7 @@ func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (w
 	now := m.Plans[p.Number]
 	switch {
 	case now == nil || now.UUID != p.UUID:
-		if other := p.Meets(m.report().Plans, base); other != nil && !faults.WritesBeside {
+		if other := p.Meets(m.report().Plans, base); other != nil && !faults.WritesUnaware {
 			return "", &change.OtherPlanError{Plan: *other}
 		}
 		made := *p
@@ -220,8 +220,8 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holder
 	}
 	m.writeFloors(p.Number, all)
 	for _, theirs := range holders.Proxies {
-		known, _ := theirs.(map[string]bool)
-		maps.Copy(m.Proxies, known)
+		proxies, _ := theirs.(map[string]bool)
+		maps.Copy(m.Proxies, proxies)
 	}
 	if holders.Unasked != "" {
 		m.Proxies["unknown ones of "+holders.Unasked] = true
@@ -230,8 +230,8 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holder
 	return nil
 }
 
-func (m *Member) letGo(p *change.Plan, left bool) {
-	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || left && now.State != change.Proposed {
+func (m *Member) letGo(p *change.Plan, removed bool) {
+	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || removed && now.State != change.Proposed {
 		return
 	}
 	if m.Plan < p.Number && !m.RemovedBefore(p) {
@@ -259,29 +259,29 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 			all.Floors.Named = append(all.Floors.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
 		}
 	}
-	known := knowledge{rows: make(map[string]uint64)}
+	brings := knowledge{rows: make(map[string]uint64)}
 	if change.HasMember(p.Previous, m.ID) || m.Plan == p.Number {
-		known.options = maps.Clone(m.Options)
+		brings.options = maps.Clone(m.Options)
 	}
 	if all.Complete || m.Plan == p.Number {
-		known.proxies = maps.Clone(m.Proxies)
+		brings.proxies = maps.Clone(m.Proxies)
 	}
 	for name, id := range m.Rows {
 		b := m.Starts[Start{p.Number, name}]
 		if m.Plan < p.Number && (b == nil || b.Saved == nil) || m.Plan == p.Number && m.Count == 0 {
-			delete(known.options, name) // how far it went is unknown
+			delete(brings.options, name) // how far it went is unknown
 			continue
 		}
 		if id == End {
 			id = 0 // the row is frozen
 		}
-		known.rows[name] = id
+		brings.rows[name] = id
 	}
-	all.More = known
+	all.More = brings
 	return all
 }
 
-func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowledge) (brought bool, err error) {
 	state := ""
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
 		state = now.State
@@ -297,7 +297,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowl
 		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.follow(p, frozen, known)
+	m.follow(p, frozen, from)
 	for _, older := range m.Plans {
 		if older.Number < p.Number && older.Open() {
 			older.State = change.Overtaken
@@ -314,7 +314,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowl
 }
 
 // follow makes the member obey a plan.
-func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
+func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == m.ID })
 	if at < 0 {
 		m.save(p.Number)
@@ -324,7 +324,7 @@ func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
 	if m.RemovedBefore(p) {
 		clear(m.Proxies)
 	}
-	for _, k := range known {
+	for _, k := range from {
 		theirs := k.More.(knowledge)
 		for name, id := range theirs.rows {
 			if _, ok := m.Rows[name]; !ok {
@@ -470,17 +470,17 @@ func (m *Member) Copy() *Member {
 	maps.Copy(c.Proxies, m.Proxies)
 	maps.Copy(c.Floors, m.Floors)
 	for number, p := range m.Plans {
-		own := *p
-		c.Plans[number] = &own
+		copied := *p
+		c.Plans[number] = &copied
 	}
 	for at, b := range m.Starts {
-		own := *b
-		c.Starts[at] = &own
+		copied := *b
+		c.Starts[at] = &copied
 	}
 	maps.Copy(c.Others, m.Others)
 	for of, l := range m.Limits {
-		own := *l
-		c.Limits[of] = &own
+		copied := *l
+		c.Limits[of] = &copied
 	}
 	return c
 }

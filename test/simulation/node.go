@@ -181,16 +181,16 @@ func (n *Node) apply() bool {
 func (n *Node) Flush() { n.flushed = len(n.commits) }
 
 // record returns what the node has recorded.
-func (r *rows) record(of limit.Scope) (known limit.Record) {
+func (r *rows) record(of limit.Scope) (recorded limit.Record) {
 	for _, id := range slices.Sorted(maps.Keys(r.holders)) {
-		known.Holders = append(known.Holders, r.holders[id])
+		recorded.Holders = append(recorded.Holders, r.holders[id])
 	}
 	for key, l := range r.limits {
 		if of.All || key.name == of.Name {
-			known.Limits = append(known.Limits, l)
+			recorded.Limits = append(recorded.Limits, l)
 		}
 	}
-	return known
+	return recorded
 }
 
 var (

@@ -105,8 +105,8 @@ func (p *Proxy) Read() error {
 	var plan *change.Plan
 	for i := range all {
 		for j := range all[i].Plans {
-			if known := &all[i].Plans[j]; known.Number == number && known.State == change.InForce && all[i].Plan == number {
-				plan = known
+			if candidate := &all[i].Plans[j]; candidate.Number == number && candidate.State == change.InForce && all[i].Plan == number {
+				plan = candidate
 			}
 		}
 	}
@@ -265,15 +265,15 @@ func (p *Proxy) stillHome(at int, m *Member, plan *change.Plan) error {
 	if l.noted == plan.Number {
 		return nil
 	}
-	heard, left, leaving := 0, false, false
+	heard, removed, leaving := 0, false, false
 	for i, o := range w.Members {
 		if o == m || !change.HasMember(plan.Members, o.ID) || p.out[i] && (l.asked == plan.Number || w.Faults.AsksThoseThere) {
 			continue
 		}
 		err := p.Actor.do(o, "ask", func() error {
-			left = left || o.Plan > plan.Number
-			for _, known := range o.Plans {
-				leaving = leaving || known.Number > plan.Number && known.State == change.Accepted
+			removed = removed || o.Plan > plan.Number
+			for _, other := range o.Plans {
+				leaving = leaving || other.Number > plan.Number && other.State == change.Accepted
 			}
 			return nil
 		})
@@ -282,7 +282,7 @@ func (p *Proxy) stillHome(at int, m *Member, plan *change.Plan) error {
 		}
 	}
 	switch {
-	case left:
+	case removed:
 		return errPlan
 	case leaving:
 		return errFrozen

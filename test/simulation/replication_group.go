@@ -6,7 +6,7 @@ import "slices"
 // is up, or all nodes are.
 func NewReplicationGroup(n int, single bool, seed uint64, name string, forgetful ...int) *Group {
 	g := NewGroup(n, false, seed, name, forgetful...)
-	g.Cluster, g.Told, g.Single = true, true, single
+	g.Cluster, g.GroupReplication, g.Single = true, true, single
 	g.order = slices.Clone(g.Nodes[0].commits)
 	for _, node := range g.Nodes {
 		node.member, node.ReadOnly, node.source = true, false, nil

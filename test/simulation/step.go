@@ -41,8 +41,8 @@ func (g *Group) Set(a *Actor, at int, counters map[string]uint64) error {
 // Begin sets rows on a node in a transaction, and returns a function that commits it.
 func (g *Group) Begin(at int, counters map[string]uint64) (commits func() error) {
 	n := g.Nodes[at]
-	held := len(n.commits)
-	return func() error { return g.commit(n, &commit{counters: counters}, held) }
+	prepared := len(n.commits)
+	return func() error { return g.commit(n, &commit{counters: counters}, prepared) }
 }
 
 // Hold writes a row on a node in a transaction, and returns a function that ends it.
@@ -67,21 +67,21 @@ func (g *Group) Drop(a *Actor, at int, name string) error {
 }
 
 // Holds returns the contents of a node's tables.
-func (n *Node) Holds() (counters map[string]uint64, known limit.Record) {
+func (n *Node) Holds() (counters map[string]uint64, recorded limit.Record) {
 	return maps.Clone(n.rows.counters), n.rows.record(limit.Scope{All: true})
 }
 
 // Clone returns a group whose nodes have the same contents and the same replication.
 func (g *Group) Clone() *Group {
 	c := &Group{
-		World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Told: g.Told, Single: g.Single, Faults: g.Faults, Highest: g.Highest,
+		World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, GroupReplication: g.GroupReplication, Single: g.Single, Faults: g.Faults, Highest: g.Highest,
 		order: slices.Clone(g.order), present: g.present, views: g.views, primary: g.primary, answered: make(map[string]uint64), passed: make(map[string]passed),
 	}
 	for _, n := range g.Nodes {
-		own := *n
-		own.rows = rows{maps.Clone(n.rows.counters), maps.Clone(n.rows.holders), maps.Clone(n.rows.limits), n.rows.view}
-		own.commits, own.has, own.late = slices.Clone(n.commits), maps.Clone(n.has), slices.Clone(n.late)
-		c.Nodes = append(c.Nodes, &own)
+		copied := *n
+		copied.rows = rows{maps.Clone(n.rows.counters), maps.Clone(n.rows.holders), maps.Clone(n.rows.limits), n.rows.view}
+		copied.commits, copied.has, copied.late = slices.Clone(n.commits), maps.Clone(n.has), slices.Clone(n.late)
+		c.Nodes = append(c.Nodes, &copied)
 	}
 	for i, n := range g.Nodes {
 		if n.source != nil {

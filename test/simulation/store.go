@@ -34,15 +34,15 @@ func (s Store) Look(context.Context) (is change.Look, err error) {
 }
 
 // Knowledge implements [change.Reader].
-func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowledge, err error) {
+func (s Store) Knowledge(_ context.Context, p *change.Plan) (brings change.Knowledge, err error) {
 	err = s.Actor.do(s.Member, "knowledge", func() error {
-		known = s.Member.knowledge(p)
+		brings = s.Member.knowledge(p)
 		if s.faults().KeepsOptions {
-			known.More = knowledge{rows: known.More.(knowledge).rows}
+			brings.More = knowledge{rows: brings.More.(knowledge).rows}
 		}
 		return nil
 	})
-	return known, err
+	return brings, err
 }
 
 // Promise implements [change.Stepper].
@@ -78,18 +78,18 @@ func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all chan
 }
 
 // Obey implements [change.Settler].
-func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, from []change.Knowledge) (brought bool, err error) {
 	err = s.Actor.write(s.Member, "obey", func() (err error) {
-		brought, err = s.Member.obey(p, floors, known)
+		brought, err = s.Member.obey(p, floors, from)
 		return err
 	})
 	return brought, err
 }
 
 // LetGo implements [change.Settler].
-func (s Store) LetGo(_ context.Context, p *change.Plan, left bool) error {
+func (s Store) LetGo(_ context.Context, p *change.Plan, removed bool) error {
 	return s.Actor.write(s.Member, "let go", func() error {
-		s.Member.letGo(p, left)
+		s.Member.letGo(p, removed)
 		return nil
 	})
 }

@@ -20,18 +20,18 @@ type Faults struct {
 	RecordsForAnyPlan bool // a member records how far another may go, whatever plan that one obeys
 	ThawsBeforeVote   bool // a coordinator aborts a change without asking whether it is decided
 	ForgetsMissing    bool // a coordinator treats a missing member as one that gave nothing
-	WritesBeside      bool // a member writes a plan although it has one that the coordinator does not know
+	WritesUnaware     bool // a member writes a plan although it has one that the coordinator does not know
 
-	HidesHomes     bool // a coordinator does not learn which member gives the numbers of an ORDER sequence
-	AnyHome        bool // a member gives numbers of an ORDER sequence whatever its home is
-	HomeUnasked    bool // the home of an ORDER sequence does not ask the others whether it still is
-	AsksThoseThere bool // it does not ask those that its proxy has left out
-	KeepsOptions   bool // a member that is brought to a plan learns neither options nor proxies
-	ForgetsHolders bool // a member that accepts a change does not learn which proxies are registered with the others
-	SetsSome       bool // SETVAL succeeds although a member is out of reach
-	SetsFrozen     bool // SETVAL goes on while rows are frozen
-	RestartsBeside bool // RESTART ... FORCE does not look for other proxies
-	KeepsEpoch     bool // a proxy gives numbers that it reserved before its own RESTART ... FORCE
+	HidesHomes        bool // a coordinator does not learn which member gives the numbers of an ORDER sequence
+	AnyHome           bool // a member gives numbers of an ORDER sequence whatever its home is
+	HomeUnasked       bool // the home of an ORDER sequence does not ask the others whether it still is
+	AsksThoseThere    bool // it does not ask those that its proxy has left out
+	KeepsOptions      bool // a member that is brought to a plan learns neither options nor proxies
+	ForgetsHolders    bool // a member that accepts a change does not learn which proxies are registered with the others
+	SetsSome          bool // SETVAL succeeds although a member is out of reach
+	SetsFrozen        bool // SETVAL goes on while rows are frozen
+	RestartsUnchecked bool // RESTART ... FORCE does not look for other proxies
+	KeepsEpoch        bool // a proxy gives numbers that it reserved before its own RESTART ... FORCE
 }
 
 // World is a number of members, and all numbers given.
@@ -118,8 +118,8 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 			m.Rows[name] = 0
 		}
 		if members > 1 {
-			own := p
-			m.Plans[1] = &own
+			copied := p
+			m.Plans[1] = &copied
 			m.Others[1] = 0
 			m.Membership = change.Membership{ID: m.ID, Plan: 1, Position: i, Count: members, Interleave: p.Interleave, Block: p.Block}
 		}

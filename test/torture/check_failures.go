@@ -29,11 +29,11 @@ func isNetwork(err error) bool {
 // judge says what is wrong with how a request failed, or how long it took; "" if all is as it
 // should be.
 func (t *trouble) judge(o *op, w *world) string {
-	var own, shards, sequences []part
+	var endpoint, shards, sequences []part
 	if o.proxy < 0 {
-		own = []part{w.members[o.member].part()}
+		endpoint = []part{w.members[o.member].part()}
 	} else {
-		own = []part{proxyPart(o.proxy)}
+		endpoint = []part{proxyPart(o.proxy)}
 		sequences = w.sequenceParts(o.proxy)
 	}
 	if o.kind.sequence == snow || beginsDaily(o.kind.sequence) {
@@ -53,7 +53,7 @@ func (t *trouble) judge(o *op, w *world) string {
 	}
 	// A shard or a proxy may keep a client waiting for as long as it does not run; the sequence
 	// server may not.
-	free := t.suffered(o.begin, o.end, append(own, shards...)...)
+	free := t.suffered(o.begin, o.end, append(endpoint, shards...)...)
 	if free > 0 {
 		free += aftermath
 	}
@@ -74,13 +74,13 @@ func (t *trouble) judge(o *op, w *world) string {
 	explained := func(parts ...part) bool { return t.explains(o.begin, o.end, aftermath, parts...) != "" }
 	var said *mysql.MySQLError
 	if !errors.As(o.err, &said) {
-		if !explained(append(own, shards...)...) {
+		if !explained(append(endpoint, shards...)...) {
 			return "CONNECTION LOST without a cause"
 		}
 		return ""
 	}
 	if o.proxy < 0 {
-		return unless(explained(own...), "ERROR of the server")
+		return unless(explained(endpoint...), "ERROR of the server")
 	}
 	switch said.Number {
 	case gomysql.ER_UNKNOWN_ERROR:
@@ -90,14 +90,14 @@ func (t *trouble) judge(o *op, w *world) string {
 		if o.kind.sequence == restarted && t.restarting(o) {
 			return ""
 		}
-		return unless(explained(append(own, sequences...)...), "ERROR without a cause")
+		return unless(explained(append(endpoint, sequences...)...), "ERROR without a cause")
 	case gomysql.ER_SERVER_SHUTDOWN:
-		return unless(explained(append(own, shards...)...), "ERROR without a cause")
+		return unless(explained(append(endpoint, shards...)...), "ERROR without a cause")
 	case gomysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE:
 		if o.shard >= 0 && !strings.Contains(said.Message, w.links[linkPart(o.proxy, w.shards[o.shard])].Addr()) {
 			return "ERROR that does not name the shard's server"
 		}
-		return unless(explained(append(append(own, shards...), sequences...)...), "ERROR without a cause")
+		return unless(explained(append(append(endpoint, shards...), sequences...)...), "ERROR without a cause")
 	}
 	return "UNEXPECTED ERROR"
 }

@@ -9,7 +9,7 @@ import (
 // there under the key that was told, no key is on both shards, and no row is there that nobody has
 // sent. Rows whose clients were told nothing are returned as requests that brought their keys:
 // those count like any other.
-func checkRows(ctx context.Context, w *world, ops []op) (untold []op, wrong []string, err error) {
+func checkRows(ctx context.Context, w *world, ops []op) (unanswered []op, wrong []string, err error) {
 	for _, table := range []string{"photos", "users"} {
 		sent := make(map[string]*op) // by tag
 		for i := range ops {
@@ -35,7 +35,7 @@ func checkRows(ctx context.Context, w *world, ops []op) (untold []op, wrong []st
 				case o.first == 0:
 					one := *o
 					one.first, one.n = id, 1
-					untold = append(untold, one)
+					unanswered = append(unanswered, one)
 				}
 			}
 		}
@@ -51,7 +51,7 @@ func checkRows(ctx context.Context, w *world, ops []op) (untold []op, wrong []st
 		}
 		wrong = append(wrong, few(found)...)
 	}
-	return untold, wrong, nil
+	return unanswered, wrong, nil
 }
 
 // stored reads a table.

@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		return nil, err
 	}
 	r.wrong(wrong...)
-	untold, wrong, err := checkRows(ctx, w, ops)
+	unanswered, wrong, err := checkRows(ctx, w, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		r.made["a replica takes over that lacks numbers which were reserved"] += w.group.losses
 	}
 	r.wrong(checkFailures(ops, w)...)
-	r.wrong(checkKeys(slices.Concat(ops, untold, w.quiet.all()), w.trouble.epochs)...)
+	r.wrong(checkKeys(slices.Concat(ops, unanswered, w.quiet.all()), w.trouble.epochs)...)
 	return r, nil
 }
 

@@ -96,10 +96,10 @@ func diff(want, got string) string {
 // Names replaces values that differ from run to run by names in order of appearance: the first
 // random id is P1, the next one P2.
 type Names struct {
-	known  []replacement
-	kinds  []kind
-	counts map[string]int
-	byText map[string]string
+	replacements []replacement
+	kinds        []kind
+	counts       map[string]int
+	byText       map[string]string
 }
 
 type replacement struct{ text, name string }
@@ -110,7 +110,9 @@ type kind struct {
 }
 
 // Know replaces a text, such as an address, by a fixed name.
-func (n *Names) Know(text, name string) { n.known = append(n.known, replacement{text, name}) }
+func (n *Names) Know(text, name string) {
+	n.replacements = append(n.replacements, replacement{text, name})
+}
 
 // Number replaces what a pattern matches, or its first group, by prefix and a number in order of
 // appearance. A prefix such as "<time>" gets no number.
@@ -118,9 +120,9 @@ func (n *Names) Number(prefix, what string) {
 	n.kinds = append(n.kinds, kind{prefix, regexp.MustCompile(what)})
 }
 
-// Known applies the replacements of Know to a text.
-func (n *Names) Known(text string) string {
-	for _, r := range n.known {
+// Named applies the replacements of Know to a text.
+func (n *Names) Named(text string) string {
+	for _, r := range n.replacements {
 		text = strings.ReplaceAll(text, r.text, r.name)
 	}
 	return text
@@ -128,7 +130,7 @@ func (n *Names) Known(text string) string {
 
 // Apply applies all replacements to a text. The order of calls matters.
 func (n *Names) Apply(text string) string {
-	text = n.Known(text)
+	text = n.Named(text)
 	for _, k := range n.kinds {
 		text = k.what.ReplaceAllStringFunc(text, func(all string) string {
 			part := all
