@@ -9,9 +9,9 @@ import (
 	"seqproxy/test/network"
 )
 
-// calmly has fresh proxies give keys for a time in which servers are killed and cut off, but no
-// proxy dies with numbers in memory. Then they end in order, and say what became of all that they
-// had. It returns what the clients saw.
+// calmly has fresh proxies give keys for a while, in which servers are killed and cut off, but no
+// proxy dies with cached numbers. Then the proxies end in order, and account for all their numbers.
+// It returns what the clients saw.
 func (w *world) calmly(ctx context.Context, all []*kind, limit time.Duration, before *clients, rng *rand.Rand) (ops []op, wrong []string, err error) {
 	for _, p := range w.proxies {
 		if err := p.start(ctx); err != nil {

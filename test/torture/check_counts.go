@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// process is one of a proxy.
+// process is one process of a proxy.
 type process struct{ proxy, life int }
 
-// counts are what a process says of its numbers.
+// counts are what a process reports of its numbers.
 type counts struct {
-	logged uint64 // by its line of each reservation
-	end    *ended // nil: it was killed
+	logged uint64 // sum over the lines of its reservations
+	end    *ended // nil: the process was killed
 }
 
-// ended is the line at the end of a process that was stopped in order.
+// ended is the last line of a process that was stopped in order.
 type ended struct {
 	Reserved uint64 `json:"reserved"`
 	Given    uint64 `json:"given"`
@@ -27,7 +27,7 @@ type ended struct {
 	Unknown  uint64 `json:"outcome_unknown"`
 }
 
-// readCounts reads them in a proxy's log. The last line of a killed process may be torn.
+// readCounts reads the counts in a proxy's log. The last line of a killed process may be torn.
 func readCounts(path string) (c counts, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func readCounts(path string) (c counts, err error) {
 			torn = fmt.Errorf("%s: %w", lines.Text(), err)
 		case stopped:
 			c.end = &e.ended
-		case strings.HasPrefix(e.Sequence, snow): // ticks, and no keys
+		case strings.HasPrefix(e.Sequence, snow): // these are ticks, and no keys
 		default:
 			c.logged += e.Reserved
 		}
@@ -62,12 +62,11 @@ func readCounts(path string) (c counts, err error) {
 	return c, lines.Err()
 }
 
-// receipts are what clients had of a process: so many keys, how many of these were made of no
-// number that was reserved, as of ticks or UUIDs, and so many that they asked for without an
-// answer.
+// receipts are what clients had of a process: how many keys, how many of these came of no reserved
+// number, as those of ticks or UUIDs, and how many they asked for without an answer.
 type receipts struct{ numbers, uncounted, unsure uint64 }
 
-// receiptsOf are those of all processes.
+// receiptsOf returns the receipts of all processes.
 func receiptsOf(ops []op) map[process]receipts {
 	got := make(map[process]receipts)
 	for i := range ops {
@@ -89,8 +88,8 @@ func receiptsOf(ops []op) map[process]receipts {
 	return got
 }
 
-// wrong says what does not add up. Of a process that was killed nobody knows what became of the
-// numbers that no client has.
+// wrong returns the counts that do not add up. For a killed process the numbers that no client has
+// are unknown.
 func (c *counts) wrong(got receipts) (found []string) {
 	blame := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if numbers := got.numbers - got.uncounted; numbers > c.logged {
@@ -115,11 +114,12 @@ func (c *counts) wrong(got receipts) (found []string) {
 // sums are what the report says of all processes.
 type sums struct {
 	processes, killed int
-	counted           ended  // by those that were stopped in order, together
-	rest              uint64 // of those that were killed: numbers that no client has
+	counted           ended  // of the processes that were stopped in order, together
+	rest              uint64 // of the killed processes: numbers that no client has
 }
 
-// checkCounts has the counters of each process add up. All have to be stopped.
+// checkCounts compares the counters of each process with its clients' receipts. All processes have
+// to be stopped.
 func (w *world) checkCounts(ops []op) (sum sums, wrong []string, err error) {
 	got := receiptsOf(ops)
 	for _, p := range w.proxies {

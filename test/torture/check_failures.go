@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// aftermath is for how long after a fault its consequences are met: connections that are looked
-	// at again, backoff between attempts.
+	// aftermath is for how long after a fault its consequences may be met: connections that are
+	// checked again, backoff between attempts.
 	aftermath = 4 * time.Second
 	// sluggish is what a busy machine may add to a bound.
 	sluggish = 3 * time.Second
@@ -26,8 +26,8 @@ func isNetwork(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// judge says what is wrong with how a request failed, or how long it took; "" if all is as it
-// should be.
+// judge returns what is wrong with how a request failed, or with how long it took; "" if nothing
+// is.
 func (t *trouble) judge(o *op, w *world) string {
 	var endpoint, shards, sequences []part
 	if o.proxy < 0 {
@@ -51,8 +51,8 @@ func (t *trouble) judge(o *op, w *world) string {
 		s := w.shards[o.shard]
 		shards = []part{s.part(), linkPart(o.proxy, s)}
 	}
-	// A shard or a proxy may keep a client waiting for as long as it does not run; the sequence
-	// server may not.
+	// A shard or a proxy may delay a client for as long as it does not run; the sequence server may
+	// not.
 	free := t.suffered(o.begin, o.end, append(endpoint, shards...)...)
 	if free > 0 {
 		free += aftermath
@@ -109,7 +109,7 @@ func unless(ok bool, text string) string {
 	return text
 }
 
-// checkFailures looks at all that did not bring a key, and at all that took long.
+// checkFailures judges all requests that brought no key, and all that took long.
 func checkFailures(ops []op, w *world) (wrong []string) {
 	found := make(map[string][]string)
 	for i := range ops {
@@ -123,15 +123,15 @@ func checkFailures(ops []op, w *world) (wrong []string) {
 	return wrong
 }
 
-// namesSequence reports whether an error names the sequence, or says what of all sequences it is
-// about: before a proxy has read which columns are filled from one, it cannot know the name.
+// namesSequence reports whether an error names the sequence, or is about all sequences: before a
+// proxy has read which columns are filled from one, it cannot know the name.
 func namesSequence(text, name string) bool {
 	return slices.ContainsFunc([]string{fmt.Sprintf("sequence %q", name), "seqproxy." + name, "sequence table", "is filled from a sequence (OWNED BY)"},
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// saysWhy reports whether an error says what is in the way of a number. Which server that is stands
-// in the proxy's log.
+// saysWhy reports whether an error has the reason why there is no number. The proxy's log names the
+// server.
 func saysWhy(text string) bool {
 	return slices.ContainsFunc([]string{"sequence server", "ORDER sequence", "state file", "the clock is "}, func(why string) bool { return strings.Contains(text, why) })
 }

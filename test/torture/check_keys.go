@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxEvidence bounds what is printed of one kind of fault.
+// maxEvidence bounds how much is printed of one kind of fault.
 const maxEvidence = 5
 
 // sequenceOps are the requests that brought keys of one sequence in one epoch.
@@ -18,9 +18,9 @@ type sequenceOps struct {
 	ops  []*op
 }
 
-// bySequence sorts the requests that brought keys, those of each day apart where its counter begins
-// again. Those of a sequence that began again while they
-// lasted may be of either time, and are left out.
+// bySequence sorts the requests that brought keys by sequence, and by day where the counter begins
+// again each day. A request during which the sequence began again may belong to either epoch, and
+// is left out.
 func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 	all := make(map[string][]*op)
 	for i := range ops {
@@ -49,7 +49,7 @@ func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 	return sorted
 }
 
-// epochOf is how often the sequence had begun again before o; not sure if it did meanwhile.
+// epochOf returns how often the sequence had begun again before o; not sure if it did so meanwhile.
 func epochOf(o *op, epochs []epochChange) (epoch int, sure bool) {
 	for _, e := range epochs {
 		switch {
@@ -85,9 +85,9 @@ func inHex(text string) string {
 	return fmt.Sprintf(" (%x)", text)
 }
 
-// disorder finds keys that came after a higher one, among the requests that groups puts together. A
-// request that begins after another has ended has to get a higher number, which is all that
-// linearizability asks of a counter that may skip numbers.
+// disorder finds keys that came after a higher one, among the requests of one group. A request that
+// begins after another has ended has to get a higher number, which is all that linearizability asks
+// of a counter that may skip numbers.
 func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool)) (found []string) {
 	groups := make(map[[3]int][]*op)
 	for _, o := range s.ops {
@@ -97,7 +97,7 @@ func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool))
 	}
 	for _, ops := range groups {
 		slices.SortFunc(ops, func(a, b *op) int { return cmp.Compare(a.over(), b.over()) })
-		highest := make([]*op, len(ops)) // of those up to i
+		highest := make([]*op, len(ops)) // of the requests up to i
 		for i, o := range ops {
 			highest[i] = o
 			if i > 0 && highest[i-1].last() > o.last() {
@@ -117,7 +117,7 @@ func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool))
 	return found
 }
 
-// over is when a request was over for certain. A proxy that stood still may carry one out after its
+// over returns when a request was over for certain. A stopped proxy may carry one out after its
 // client has given up.
 func (o *op) over() time.Duration {
 	if o.err != nil {
@@ -126,12 +126,12 @@ func (o *op) over() time.Duration {
 	return o.end
 }
 
-// sameSession, sameProxy and anywhere are what keys rise in.
+// sameSession, sameProxy and anywhere are groups in which keys rise.
 func sameSession(o *op) ([3]int, bool) { return [3]int{o.conn}, true }
 func sameProxy(o *op) ([3]int, bool)   { return [3]int{o.proxy, o.life}, o.proxy >= 0 }
 func anywhere(*op) ([3]int, bool)      { return [3]int{}, true }
 
-// checkKeys looks at all numbers that clients received.
+// checkKeys checks all numbers that clients received.
 func checkKeys(ops []op, epochs []epochChange) (wrong []string) {
 	for _, s := range bySequence(ops, epochs) {
 		wrong = append(wrong, few(duplicates(s))...)

@@ -18,23 +18,23 @@ import (
 const (
 	// maxSequenceConns is how many connections to a sequence server a proxy keeps.
 	maxSequenceConns = 8
-	// maxThreads is far above what the runtime needs on any machine that runs this, and below what
-	// a leak of threads comes to.
+	// maxThreads is far above the runtime's need on any machine that runs this, and below a leak of
+	// threads.
 	maxThreads = 64
-	// maxFiles is far above what a proxy has open beside its TCP connections: state file and its
+	// maxFiles is far above what a proxy has open besides its TCP connections: state file with
 	// lock, log, poller, timers.
 	maxFiles = 40
-	// maxGoroutines is what a proxy without clients has: listener, poller, followers, pools, TLS
-	// files. The one of each connection to a sequence server is not among them, as these
+	// maxGoroutines bounds those of a proxy without clients: listener, poller, followers, pools,
+	// TLS files. It leaves out the one of each connection to a sequence server, because the
 	// connections are counted.
 	maxGoroutines = 40
-	// keptFor is longer than a proxy keeps a goroutine that has served a client for the next one.
+	// keptFor is longer than a proxy keeps an idle goroutine for the next client.
 	keptFor = time.Second
 )
 
-// checkLeaks looks at the proxies after all clients have gone: no connection of theirs, or to a
-// shard, may be left, nor a goroutine that serves one. It ends the proxies: their goroutines are
-// what they write on SIGQUIT.
+// checkLeaks checks the proxies after all clients have gone: no connection to a client or shard may
+// remain, nor a goroutine that serves one. It ends the proxies, because they print their goroutines
+// on SIGQUIT.
 func checkLeaks(ctx context.Context, w *world) (wrong []string) {
 	time.Sleep(keptFor)
 	for _, p := range w.proxies {
@@ -54,7 +54,7 @@ func checkLeaks(ctx context.Context, w *world) (wrong []string) {
 	return wrong
 }
 
-// leftovers is what a proxy without clients should not have.
+// leftovers is an error if a proxy without clients has more than it should.
 func (w *world) leftovers(p *proxy) error {
 	proc := fmt.Sprintf("/proc/%d", p.pid())
 	threads, err := os.ReadDir(proc + "/task")
@@ -103,8 +103,8 @@ type socket struct {
 	listens       bool
 }
 
-// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what
-// IPv6 has of it, and counts all of its open files.
+// tcpSockets lists the open TCP sockets of the process whose directory is proc, those of IPv6 by
+// their IPv4 address, and counts all of its open files.
 func tcpSockets(proc string) (found []socket, files int, err error) {
 	descriptors, err := os.ReadDir(proc + "/fd")
 	if err != nil {
@@ -119,7 +119,7 @@ func tcpSockets(proc string) (found []socket, files int, err error) {
 	for _, table := range []string{"/net/tcp", "/net/tcp6"} {
 		f, err := os.Open(proc + table)
 		if err != nil {
-			continue // no IPv6
+			continue // no IPv6 on this machine
 		}
 		lines := bufio.NewScanner(f)
 		for lines.Scan() {
@@ -147,7 +147,7 @@ func hexAddr(text string) string {
 	if err != nil || errPort != nil || len(ip) < 4 {
 		return text
 	}
-	last := ip[len(ip)-4:] // of an IPv6 address that holds an IPv4 one
+	last := ip[len(ip)-4:] // of an IPv6 address with an IPv4 address in it
 	return net.JoinHostPort(net.IPv4(last[3], last[2], last[1], last[0]).String(), strconv.FormatUint(number, 10))
 }
 
@@ -156,10 +156,10 @@ var (
 	madeBy    = regexp.MustCompile(`(?m)^created by (\S+)`)
 )
 
-// watcher is what made the goroutine that the driver has for each connection.
+// watcher starts the goroutine that the driver has for each connection.
 const watcher = "github.com/go-sql-driver/mysql.(*mysqlConn).startWatcher"
 
-// goroutines looks at the stacks that a process wrote when it was ended by SIGQUIT.
+// goroutines checks the stacks that a process printed when SIGQUIT ended it.
 func goroutines(log string) error {
 	text, err := os.ReadFile(log)
 	if err != nil {

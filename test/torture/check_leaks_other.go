@@ -4,6 +4,5 @@ package torture
 
 import "context"
 
-// checkLeaks finds nothing: where a process's descriptors can be read differs from system to
-// system.
+// checkLeaks finds nothing: systems differ in where a process's descriptors can be read.
 func checkLeaks(context.Context, *world) []string { return nil }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// checkRows compares the shards' tables with what clients were told: a row that was committed is
-// there under the key that was told, no key is on both shards, and no row is there that nobody has
-// sent. Rows whose clients were told nothing are returned as requests that brought their keys:
-// those count like any other.
+// checkRows compares the shards' tables with the answers to clients: a committed row has the key of
+// its answer, no key is on both shards, and every row was sent by a client. It returns rows without
+// an answer as requests that brought their keys: those count like any other.
 func checkRows(ctx context.Context, w *world, ops []op) (unanswered []op, wrong []string, err error) {
 	for _, table := range []string{"photos", "users"} {
 		sent := make(map[string]*op) // by tag

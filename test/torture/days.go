@@ -13,23 +13,25 @@ import (
 // looks there first.
 const zonesVariable = "ZONEINFO"
 
-// shortDays is a time zone of the run alone, in which a day lasts for seconds.
+// shortDays is a time zone of this run, in which a day lasts for seconds.
 const shortDays = "Torture/Short_Days"
 
-// changePart is what the counter of a new day needs, and any change of definitions: that nobody
-// else stands still in one. A server ends such a change after changeSilence.
+// changePart is what the counter of a new day needs, and any change of definitions: that no other
+// proxy is stopped during one. A server ends such a change after changeSilence.
 const (
 	changePart    part = "changes of definitions"
 	changeSilence      = 10 * time.Second
 )
 
-// dayChange is when another day begins there, and which one: so many days are added to the date.
+// dayChange is when the next day begins, and which one it is: the number of days to add to the
+// date.
 type dayChange struct {
 	at   time.Time
 	days int
 }
 
-// chooseDays are days from a time on, for so long. One in five times the day before comes again.
+// chooseDays returns days from a time on, for so long. One in five times the day before comes
+// again.
 func chooseDays(rng *rand.Rand, from time.Time, limit, shortest, longest time.Duration) (all []dayChange) {
 	const most = 200 // a file has one byte for each
 	days := 0
@@ -43,7 +45,7 @@ func chooseDays(rng *rand.Rand, from time.Time, limit, shortest, longest time.Du
 	return all
 }
 
-// writeZone makes the file of a time zone, as RFC 9636 says of version 1.
+// writeZone writes the file of a time zone in version 1 of RFC 9636.
 func writeZone(path string, changes []dayChange) error {
 	count := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	text := append([]byte("TZif"), make([]byte, 16)...)
@@ -54,7 +56,7 @@ func writeZone(path string, changes []dayChange) error {
 		text = append(text, count(int(c.at.Unix()))...)
 	}
 	for i := range changes {
-		text = append(text, byte(1+i)) // 0 is what is before the first
+		text = append(text, byte(1+i)) // 0 is the time before the first
 	}
 	text = append(text, make([]byte, 6)...)
 	for _, c := range changes {
@@ -63,7 +65,7 @@ func writeZone(path string, changes []dayChange) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, append(text, "day\x00"...), 0o600))
 }
 
-// makeDays has the proxies know the zone of short days. Ten of them are as long as the faults.
+// makeDays gives the proxies the zone of short days. Ten of them last as long as the faults.
 func (w *world) makeDays(rng *rand.Rand) error {
 	w.zones = filepath.Join(w.dir, "zones")
 	day := min(max(w.opts.Time/10, 3*time.Second), 15*time.Second)

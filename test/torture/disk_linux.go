@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// smallDisk makes a directory a disk of its own that is soon full. It reports false where that may
-// not be done, as it takes root.
+// smallDisk makes a directory a small disk of its own. It reports false where that is not allowed,
+// because it needs root.
 func smallDisk(dir string) (ok bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err

@@ -14,18 +14,18 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// estate is what the sequence servers are.
+// estate describes the sequence servers.
 type estate struct {
 	name       string
-	servers    int    // members of the plan; 1: there is none
-	interleave string // of several
+	servers    int    // members of the plan; 1: no plan
+	interleave string // how several divide the numbers
 	galera     bool   // the one member is a cluster of three nodes
-	replicated int    // the one member is a primary with replicas, so many nodes together
+	replicated int    // the one member is a primary with replicas; this many nodes
 }
 
 const galeraNodes = 3
 
-// estates are all that are tried. The first one is there wherever a server is.
+// estates are all that are tried. The first one works wherever a server does.
 var estates = []estate{
 	{name: "one", servers: 1},
 	{name: "block2", servers: 2, interleave: "block"},
@@ -37,7 +37,7 @@ var estates = []estate{
 	{name: "group", servers: 1, replicated: 3},
 }
 
-// Estates are the names that Options.Estate may have.
+// Estates returns the possible values of Options.Estate.
 func Estates() (names []string) {
 	for _, e := range estates {
 		names = append(names, e.name)
@@ -45,8 +45,8 @@ func Estates() (names []string) {
 	return names
 }
 
-// chooseEstate is the one of that name; without a name, the one that the seed chooses. remark says
-// that it is not to be had here: then it is one server.
+// chooseEstate returns the estate of that name, or without a name the one that the seed chooses.
+// remark says that this machine cannot have it: then it is one server.
 func chooseEstate(name string, seed uint64, b mysqld.Binary) (e estate, remark string, err error) {
 	i := rand.New(rand.NewPCG(seed, 1)).IntN(len(estates))
 	if name != "" {
@@ -61,7 +61,7 @@ func chooseEstate(name string, seed uint64, b mysqld.Binary) (e estate, remark s
 	return e, "", nil
 }
 
-// remarkOn adds to what is said of a run at its beginning and end.
+// remarkOn adds a text to the beginning and end of a run's report.
 func (w *world) remarkOn(text string) {
 	if w.remark != "" {
 		w.remark += "\n"
@@ -81,11 +81,12 @@ func (e estate) String() string {
 	return "one sequence server"
 }
 
-// stepped: applications count in the tables of several servers, in steps of their number.
+// stepped reports whether applications count in the tables of several servers, in steps of their
+// number.
 func (e estate) stepped() bool { return e.name == "step3" }
 
-// directWriters is what the proxies are told of such applications. Where there are none, they know
-// how far a member has come that is dead.
+// directWriters is that setting of the proxies. Without direct writers, they know how far a dead
+// member has come.
 func (e estate) directWriters() bool { return e.servers == 1 || e.stepped() }
 
 // change is a statement that changes the set of sequence servers.
@@ -96,7 +97,7 @@ func (e estate) change(text string) string {
 	return text
 }
 
-// plain: one server that is no group.
+// plain reports one server that is no group.
 func (w *world) plain() bool { return w.unplanned() && len(w.nodes) == 1 }
 
 func (w *world) several() bool   { return len(w.members) > 1 }
@@ -105,12 +106,12 @@ func (w *world) galera() bool    { return w.estate.galera }
 func (w *world) noGalera() bool  { return !w.estate.galera }
 func (w *world) grouped() bool   { return w.group != nil }
 
-// slowRestart: one server, of whose primary a proxy has to know for long that it is the primary
-// before a sequence begins again.
+// slowRestart reports one server as a group: a proxy has to know its primary for long before a
+// sequence may begin again.
 func (w *world) slowRestart() bool { return w.unplanned() && len(w.nodes) > 1 }
 func (w *world) fastRestart() bool { return w.unplanned() && !w.slowRestart() }
 
-// sequences are those that are there, without what is no row of the sequence table.
+// sequences are the estate's sequences that have a row of the sequence table.
 func (w *world) sequences() []string {
 	all := slices.Clone(sharedSequences)
 	switch {
@@ -124,7 +125,7 @@ func (w *world) sequences() []string {
 	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow, days, cachedDays)
 }
 
-// possible are the kinds that work there.
+// possible returns the kinds that work on this estate.
 func (w *world) possible(all []*kind) []*kind {
 	return slices.DeleteFunc(all, func(k *kind) bool {
 		switch {
@@ -133,7 +134,7 @@ func (w *world) possible(all []*kind) []*kind {
 		case w.plain():
 			return false
 		case w.estate.interleave == "step" && k.n > 1:
-			return true // how far they are apart changes with the number of servers
+			return true // how far its numbers are apart changes with the number of servers
 		}
 		return k.direct || !slices.Contains(w.sequences(), k.sequence)
 	})
@@ -158,8 +159,8 @@ func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
 	return nil
 }
 
-// clusterPart is the nodes of a cluster together: if more than one were away, nobody would be left
-// who may commit.
+// clusterPart stands for all nodes of a cluster: if more than one were away, no majority could
+// commit.
 const clusterPart part = "cluster"
 
 // parts are what a fault of the server claims.
@@ -170,9 +171,8 @@ func (s *server) parts() []part {
 	return []part{s.part()}
 }
 
-// suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault
-// had made it so: a node that a busy machine does not let run for five seconds is expelled, and
-// comes back.
+// suspicions notes when the nodes of a cluster took one of them for dead, with a fault or without:
+// a node that does not run for five seconds on a busy machine is expelled, and comes back.
 func (w *world) suspicions() (unasked int, err error) {
 	for _, s := range w.nodes {
 		text, err := os.ReadFile(s.LogFile())
@@ -198,10 +198,10 @@ func (w *world) suspicions() (unasked int, err error) {
 // view_id(REG,fd5b7ba6-908c,7)) suspecting node: fd5b7ba6-908c
 var suspecting = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d [ \d]\d:\d\d:\d\d) .*suspecting node: `)
 
-// back waits until a server that runs again takes part, and its cluster is whole.
+// back waits until a restarted server takes part, and its cluster is whole.
 func (s *server) back(ctx context.Context) error {
 	if s.group != nil && s == s.group.primary {
-		// of which only the one that says who is the primary knows
+		// Only the group knows who is the primary.
 		return s.group.writable(ctx, s, true)
 	}
 	if !s.galera {
@@ -212,8 +212,8 @@ func (s *server) back(ctx context.Context) error {
 	return mysqld.AwaitCluster(ctx, s.cluster)
 }
 
-// hurtServer is hurt for a server. A node of a cluster is hurt only while that is whole: one more
-// that was away already, by whatever, would leave no majority.
+// hurtServer is hurt for a server. A node of a cluster is hurt only while the cluster is whole: a
+// second missing node would leave no majority.
 func (n *nemesis) hurtServer(ctx context.Context, name string, s *server) (heal func(), err error) {
 	if !s.galera {
 		return n.hurt(name, s.parts()...)

@@ -46,7 +46,7 @@ func (n *nemesis) someProxy(rng *rand.Rand) *proxy {
 	return n.world.proxies[rng.IntN(len(n.world.proxies))]
 }
 
-// someSequenceServer is any of them, or any node of the cluster.
+// someSequenceServer returns any sequence server, or any node of the cluster.
 func (n *nemesis) someSequenceServer(rng *rand.Rand) *server {
 	return n.world.nodes[rng.IntN(len(n.world.nodes))]
 }
@@ -68,7 +68,7 @@ func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return p.start(context.WithoutCancel(ctx))
 }
 
-// endsWithin is how long a proxy may take to stop in order: sessions, giving back, and a busy
+// endsWithin is how long a proxy may take to stop in order: sessions, unused numbers, and a busy
 // machine.
 const endsWithin = 15 * time.Second
 
@@ -92,8 +92,8 @@ func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return n.freeze(ctx, rng, 200*time.Millisecond, 3*time.Second)
 }
 
-// freezeProxyForLong stops a process until all that it has reserved of time is over, which for a
-// short outage_cover is 20 seconds, and others may have its worker of SNOWFLAKE.
+// freezeProxyForLong stops a process until all times that it has reserved are over, 20 seconds for
+// a short outage_cover, and others may have its worker of SNOWFLAKE.
 func freezeProxyForLong(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return n.freeze(ctx, rng, 21*time.Second, 26*time.Second)
 }
@@ -137,13 +137,13 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 	return s.restart(context.WithoutCancel(ctx))
 }
 
-// backWithin is how long a node may take to hear from its cluster what it has missed, and the
+// backWithin is how long a node may take to get from its cluster what it has missed, and the
 // cluster to be whole.
 const backWithin = 2 * time.Minute
 
-// restart starts a server again, after it was stopped in order if it runs. A node ends by itself if
-// the cluster does not let it in within half a minute, or the one ends that it hears from: then
-// whoever runs it starts it anew.
+// restart starts a server again, after an orderly stop if it runs. A node ends by itself if the
+// cluster does not admit it within half a minute, or if the node ends that it copies from: an
+// operator would then start it anew.
 func (s *server) restart(ctx context.Context) (err error) {
 	for range 3 {
 		if err = s.Restart(ctx); err == nil {
@@ -258,7 +258,7 @@ func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return nil
 }
 
-// someLink is that to the sequence server in two cases of three: keys come from there.
+// someLink is a link to the sequence server in two cases of three, because keys come from there.
 func (n *nemesis) someLink(rng *rand.Rand) (*network.Link, part) {
 	s := n.someSequenceServer(rng)
 	if rng.IntN(3) == 0 {
@@ -279,7 +279,7 @@ func cutLink(_ context.Context, n *nemesis, rng *rand.Rand) error {
 	return nil
 }
 
-// weatherFault changes a link for at most a time. Connections then go on, or are cut.
+// weatherFault changes a link for a limited time. Its connections then go on, or are cut.
 func weatherFault(choose func(*rand.Rand) network.Weather, longest time.Duration) func(context.Context, *nemesis, *rand.Rand) error {
 	return func(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		l, name := n.someLink(rng)
@@ -308,10 +308,10 @@ func slow(rng *rand.Rand) network.Weather {
 	return network.Slow(between(rng, 5*time.Millisecond, 150*time.Millisecond))
 }
 
-// narrow is so that an answer takes from a few milliseconds to some hundreds.
+// narrow makes an answer take from a few milliseconds to some hundreds.
 func narrow(rng *rand.Rand) network.Weather { return network.Narrow(1 + rng.IntN(10)) }
 
-// sliced cuts in packets' headers and in numbers, and has the pieces come one by one.
+// sliced cuts in packets' headers and in numbers, and delivers the pieces one by one.
 func sliced(rng *rand.Rand) network.Weather {
 	return network.Sliced(1+rng.IntN(20), between(rng, 0, time.Millisecond))
 }
@@ -319,7 +319,7 @@ func sliced(rng *rand.Rand) network.Weather {
 // cutShort ends connections in the greeting, in the login, or some answers later.
 func cutShort(rng *rand.Rand) network.Weather { return network.CutShort(rng.IntN(400)) }
 
-// everywhere is what a statement that all proxies have to obey depends on.
+// everywhere are the parts that a statement which all proxies have to obey depends on.
 func (n *nemesis) everywhere() (parts []part) {
 	servers := []*server{n.world.sequence}
 	switch {
@@ -340,7 +340,7 @@ func (n *nemesis) everywhere() (parts []part) {
 	return parts
 }
 
-// takeOne takes a number as a client does, without a place in the history.
+// takeOne takes a number as a client does, and leaves it out of the history.
 func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
 	o, err := n.probe(ctx, p, sequence)
 	n.world.quiet.took(o)
@@ -370,7 +370,7 @@ func oneKey(ctx context.Context, p *proxy, sequence string) (got taken, err erro
 	return got, err
 }
 
-// eventually tries until there is no error, for at most a time, and returns the last one.
+// eventually tries until there is no error, for a limited time, and returns the last error.
 func eventually(ctx context.Context, limit time.Duration, try func() error) error {
 	until := time.Now().Add(limit)
 	for {

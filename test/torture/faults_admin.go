@@ -30,13 +30,13 @@ func adminFaults() []fault {
 	}
 }
 
-// restartWithin bounds the time until a sequence begins again: in a group a proxy that has known
-// its primary for a moment waits ten seconds.
+// restartWithin bounds the time until a sequence begins again: in a group, a proxy that has only
+// just found its primary waits ten seconds.
 const restartWithin = 2 * healWithin
 
 const restartText = "ALTER SEQUENCE " + restarted + " RESTART WITH 1 FORCE"
 
-// force has a sequence begin again, while no other proxy runs.
+// force makes a sequence begin again, while no other proxy runs.
 func force(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("RESTART beside no other proxy", n.everywhere()...)
 	if err != nil {
@@ -63,15 +63,15 @@ func (n *nemesis) withoutOthers(ctx context.Context, p *proxy, f func() error) (
 }
 
 // restart tries until the sequence has begun again. since is when the first attempt began. It
-// removes the entries of proxies that were killed.
+// removes the entries of killed proxies.
 func (n *nemesis) restart(ctx context.Context, p *proxy, since time.Duration) error {
 	err := eventually(ctx, restartWithin, func() error { return n.world.admin(ctx, p, restartText) })
 	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
 	return err
 }
 
-// forceKilled kills the proxy that has a sequence begin again, somewhere in between. The new one
-// takes its entry away.
+// forceKilled kills the proxy that makes a sequence begin again, somewhere in between. The new
+// process removes its entry.
 func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("RESTART whose proxy is killed", n.everywhere()...)
 	if err != nil {
@@ -86,7 +86,7 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		go func() { done <- n.world.admin(ctx, p, restartText) }()
 		sleep(ctx, between(rng, 0, 50*time.Millisecond))
 		err := p.end(syscall.SIGKILL, 5*time.Second)
-		<-done // whatever it was
+		<-done // any outcome
 		if err == nil {
 			err = p.start(ctx)
 		}
@@ -97,8 +97,8 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// forceWithStopped has a sequence begin again while a proxy that holds numbers of it does not
-// run. It has to be named, and the sequence to go on where it was.
+// forceWithStopped makes a sequence begin again while a proxy with cached numbers of it is stopped.
+// The error must name that proxy, and the sequence go on where it was.
 func forceWithStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if len(n.world.proxies) < 2 {
 		return nil
@@ -138,8 +138,8 @@ func forceWithStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return errCont
 }
 
-// restoreRow sets a row back, as a backup that is restored does. The one proxy that gives numbers
-// of it has to notice.
+// restoreRow sets a row back, as a restored backup does. The one proxy that gives its numbers has
+// to notice.
 func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
 	release, err := n.claim(proxyPart(0), n.world.sequence.part(), linkPart(0, n.world.sequence))
 	if err != nil {
@@ -149,8 +149,8 @@ func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
 	return n.setBack(context.WithoutCancel(ctx), func(set func() error) error { return set() })
 }
 
-// restoreRowUnseen is restoreRow while nobody is there who knows where the row was, but for the
-// state file.
+// restoreRowUnseen is restoreRow while no process knows where the row was: only the state file
+// does.
 func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	release, err := n.claim(n.world.sequence.part(), linkPart(0, n.world.sequence))
 	if err != nil {
@@ -178,7 +178,7 @@ func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 
 // restoreTable restores all rows as they were some seconds ago, as docs/operations.md says: no
 // proxy runs meanwhile, and the rows are raised above all keys. Those of the workers of SNOWFLAKE
-// are not: their ticks have passed.
+// are not, because their ticks have passed.
 func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	heal, err := n.hurt("a restored table", n.everywhere()...)
 	if err != nil {
@@ -198,8 +198,8 @@ func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 		}
 	}
 	for _, text := range []string{
-		// applications count on in rows without a kind, and no row is lower than the keys of its
-		// sequence
+		// Applications go on counting in rows without a kind, and no row may be lower than the keys
+		// of its sequence.
 		"UPDATE seqproxy.sequence JOIN seqproxy.backup USING (name) SET sequence.id = backup.id WHERE name LIKE '" + snow + "#w%'",
 		"DELETE FROM seqproxy.sequence_options WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",
 		"DELETE FROM seqproxy.sequence WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",
@@ -216,11 +216,10 @@ func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	return err
 }
 
-// setBack has the row of one sequence set back, when at sees fit, and looks whether its proxy
-// raises it.
+// setBack sets the row of a sequence back when at decides, and checks that its proxy raises it.
 func (n *nemesis) setBack(ctx context.Context, at func(set func() error) error) error {
 	p, s := n.world.proxies[0], n.world.sequence
-	// It has a number since it was started last, so it knows where the row was.
+	// The process has given a number, so it knows where the row was.
 	var given uint64
 	err := eventually(ctx, healWithin, func() (err error) {
 		given, err = n.takeOne(ctx, p, restored)
@@ -254,7 +253,7 @@ func (n *nemesis) setBack(ctx context.Context, at func(set func() error) error) 
 	})
 }
 
-// alterCache changes a sequence while numbers of it are taken everywhere.
+// alterCache changes a sequence while its numbers are taken everywhere.
 func alterCache(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	p := n.someProxy(rng)
 	release, err := n.claim(append(n.world.sequenceParts(p.number), proxyPart(p.number))...)
@@ -276,7 +275,7 @@ func flush(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return eventually(ctx, healWithin, func() error { return n.world.admin(context.WithoutCancel(ctx), p, "FLUSH SEQUENCES") })
 }
 
-// changeMembers takes a sequence server out of the plan and in again, while keys are taken.
+// changeMembers removes a sequence server from the plan and adds it again, while keys are taken.
 func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	release, err := n.claim(n.everywhere()...)
 	if err != nil {
@@ -297,7 +296,7 @@ func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return nil
 }
 
-// addAgain has a sequence server be a member, whether or not it is one.
+// addAgain makes a sequence server a member, whether or not it is one.
 func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
 	err := n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", n.world.addressOf(s))))
 	if err != nil && strings.Contains(err.Error(), "is a member already") {
@@ -306,7 +305,8 @@ func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
 	return err
 }
 
-// aboveAll is far above the numbers of all sequence servers, by what those have that are not dead.
+// aboveAll returns a number far above those of all sequence servers, by the rows of those that are
+// not dead.
 func (w *world) aboveAll(ctx context.Context, dead *server) (above uint64, err error) {
 	for _, s := range w.members {
 		if s == dead {
@@ -321,11 +321,11 @@ func (w *world) aboveAll(ctx context.Context, dead *server) (above uint64, err e
 	return above, nil
 }
 
-// addressOf is how the plan calls a member that was added.
+// addressOf returns how the plan names a member that was added.
 func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].Addr() }
 
-// removeDead takes a sequence server out that was killed, while the others go on, and takes it in
-// again when it is back.
+// removeDead removes a killed sequence server, while the others go on, and adds it again when it is
+// back.
 func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
 	heal, err := n.hurt("a dead sequence server is taken out", append(n.everywhere(), s.part())...)
@@ -348,7 +348,7 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		}
 		text += fmt.Sprintf(" FORCE ABOVE %d", above)
 	case len(n.world.members) == 2:
-		text += " FORCE" // of two nobody else knows which one is to stay
+		text += " FORCE" // with two members no other member knows which one is to stay
 	}
 	p := n.someProxy(rng)
 	err = eventually(ctx, healWithin, func() error {
@@ -365,7 +365,7 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 // killCoordinator kills the proxy that changes the set of sequence servers, somewhere in between.
-// Another one finishes the change or undoes it.
+// Another proxy finishes the change or undoes it.
 func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("a change of sequence servers whose proxy is killed", n.everywhere()...)
 	if err != nil {
@@ -381,7 +381,7 @@ func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// killMember kills one of the sequence servers, perhaps the one that is taken out, somewhere in the
+// killMember kills one of the sequence servers, perhaps the one to be removed, somewhere in the
 // change.
 func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	victim := n.world.members[rng.IntN(len(n.world.members))]
@@ -397,8 +397,8 @@ func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// breakChange has a proxy take one of the sequence servers out, has something fail somewhere in
-// between, and makes the set whole. Who calls it has hurt everything that this touches.
+// breakChange makes a proxy remove one of the sequence servers, lets something fail somewhere in
+// between, and makes the set whole. The caller has hurt everything that this touches.
 func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fail func(ctx context.Context) error) error {
 	n.world.stepping.Lock()
 	defer n.world.stepping.Unlock()
@@ -409,14 +409,15 @@ func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fai
 	}()
 	sleep(ctx, between(rng, 0, 600*time.Millisecond))
 	err := fail(ctx)
-	<-done // whatever it was
+	<-done // any outcome
 	if err != nil {
 		return err
 	}
 	return n.wholeAgain(ctx, rng, s)
 }
 
-// wholeAgain ends a change that took a sequence server out, or began to, and has that be a member.
+// wholeAgain ends a change that removed a sequence server, or began to, and makes that server a
+// member.
 func (n *nemesis) wholeAgain(ctx context.Context, rng *rand.Rand, s *server) error {
 	return eventually(ctx, healWithin, func() error {
 		p := n.someProxy(rng)

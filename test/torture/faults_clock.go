@@ -15,12 +15,12 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// clockJumps is the name of the fault. No client may notice it: what it hurts is the clock, by
-// which no failure is explained.
+// clockJumps is the name of the fault. No client may notice it: it hurts only the clock, which
+// excuses no failure.
 const clockJumps = "the clock of a sequence server jumps, and jumps back"
 
-// chooseClocks decides whether clocks can jump. Those of a cluster do not: when its nodes took each
-// other for dead is read in their logs (suspicions).
+// chooseClocks decides whether clocks can jump. Those of a cluster do not, because its logs show
+// when its nodes took each other for dead (suspicions).
 func (w *world) chooseClocks() {
 	w.settable = hasClock(w.opts.Seqproxy)
 	if w.opts.keysOnly {
@@ -44,8 +44,8 @@ func (w *world) allClocksJump() bool   { return w.settable && w.clocks != "" && 
 func (p *proxy) clockPart() part  { return part(fmt.Sprintf("clock of proxy %d", p.number)) }
 func (s *server) clockPart() part { return part("clock of " + s.name) }
 
-// clockJumped reports whether a clock was not right at a time from since on, or shortly before:
-// what had begun may then look as if it were hours old.
+// clockJumped reports whether a clock was wrong at a time from since on, or shortly before: a
+// change under way may then seem hours old.
 func (n *nemesis) clockJumped(since time.Duration) bool {
 	var clocks []part
 	for _, s := range n.world.nodes {
@@ -55,7 +55,7 @@ func (n *nemesis) clockJumped(since time.Duration) bool {
 }
 
 // jumpClock sets the clock of a sequence server forward or back by minutes to hours, and right
-// again soon. Whatever happens to the server, its proxies and its sequences happens meanwhile, too.
+// again soon. Other faults of the server, its proxies and its sequences go on meanwhile.
 func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.someSequenceServer(rng)
 	heal, err := n.hurt(clockJumps, s.clockPart())
@@ -68,8 +68,8 @@ func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		ahead = -ahead
 	}
 	if (ahead - time.Hour).Abs() < 5*time.Minute {
-		// A proxy whose clock is an hour ahead would believe it, and give no key of SNOWFLAKE for
-		// an hour after that.
+		// A proxy whose clock is an hour ahead would believe the server, and give no key of
+		// SNOWFLAKE for an hour after that.
 		ahead += 15 * time.Minute
 	}
 	if err := s.jump(ctx, ahead); err != nil {
@@ -79,14 +79,14 @@ func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return s.jump(ctx, 0)
 }
 
-// jump sets the clock of a server, and makes sure that it tells the time so.
+// jump sets the clock of a server, and checks that the server shows it.
 func (s *server) jump(ctx context.Context, ahead time.Duration) error {
-	const about = 20 * time.Second // the shortest jump is of a minute
+	const about = 20 * time.Second // the shortest jump is a minute
 	if err := s.SetClock(ahead); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	return eventually(ctx, backWithin, func() error { // it may be dead or stopped
+	return eventually(ctx, backWithin, func() error { // the server may be dead or stopped
 		now, err := s.now(ctx)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *server) jump(ctx context.Context, ahead time.Duration) error {
 	})
 }
 
-// now is the time that a server tells.
+// now returns the time that a server shows.
 func (s *server) now(ctx context.Context) (time.Time, error) {
 	var micros int64
 	if err := s.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros); err != nil {
@@ -110,7 +110,7 @@ func (s *server) now(ctx context.Context) (time.Time, error) {
 // proxyClockJumps is the name of the fault.
 const proxyClockJumps = "the clock of a proxy jumps, and jumps back"
 
-// jumpProxyClock sets the clock of a proxy by what people and time servers set clocks, and right
+// jumpProxyClock sets the clock of a proxy by as much as people and time servers do, and right
 // again soon. Keys of FORMAT show it. Those of SNOWFLAKE do not follow, unless the step is small; a
 // proxy that starts meanwhile does not give any.
 func jumpProxyClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
@@ -128,8 +128,8 @@ func jumpProxyClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return n.setRight(ctx, p)
 }
 
-// setClocksBack has a machine with everything on it go back in time: a proxy, and the sequence
-// servers. So the proxy follows, and gives no key of SNOWFLAKE until all is right again.
+// setClocksBack makes a machine with everything on it go back in time: a proxy, and the sequence
+// servers. The proxy then follows, and gives no key of SNOWFLAKE until all is right again.
 func setClocksBack(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	p := n.someProxy(rng)
 	parts := []part{p.clockPart()}
@@ -154,18 +154,18 @@ func setClocksBack(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		if err := n.jump(ctx, p, ahead); err != nil {
 			return err
 		}
-		sleep(ctx, between(rng, 5*time.Second, 13*time.Second)) // it looks each ten
+		sleep(ctx, between(rng, 5*time.Second, 13*time.Second)) // it checks every ten
 	}
 	return n.setRight(ctx, p)
 }
 
-// jump sets the clock of a proxy, and makes sure that its keys show that.
+// jump sets the clock of a proxy, and checks that its keys show it.
 func (n *nemesis) jump(ctx context.Context, p *proxy, ahead time.Duration) error {
 	if err := p.setClock(ahead); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	return eventually(ctx, backWithin, func() error { // it may be dead or stopped
+	return eventually(ctx, backWithin, func() error { // the proxy may be dead or stopped
 		o, err := n.probe(ctx, p, formatted)
 		n.world.quiet.took(o)
 		if err != nil {
@@ -191,7 +191,7 @@ func (n *nemesis) setRight(ctx context.Context, p *proxy) error {
 	})
 }
 
-// near is an error if the time in a key is not about the one of the proxy's clock.
+// near returns an error if the time in a key is not about that of the proxy's clock.
 func near(is, want time.Time, what string, p *proxy) error {
 	if is.Sub(want).Abs() > 15*time.Second {
 		return fmt.Errorf("proxy %d: a key of %s has the time %v, and its clock says %v", p.number, what, is, want)
@@ -199,7 +199,7 @@ func near(is, want time.Time, what string, p *proxy) error {
 	return nil
 }
 
-// setClock sets the clock of a proxy ahead of the machine's, also for the processes that come.
+// setClock sets how far the clock of a proxy is ahead of the machine's, also for later processes.
 func (p *proxy) setClock(ahead time.Duration) error {
 	next := p.clock + ".next"
 	err := os.WriteFile(next, []byte(ahead.String()), 0o600)

@@ -13,7 +13,7 @@ import (
 
 func (w *world) smallDisks() bool { return len(w.disks) == len(w.proxies) }
 
-// fillDisk leaves no space for what a proxy has to remember. It may give what it holds, and
+// fillDisk leaves no space for the state of a proxy. The proxy may give cached numbers, and
 // reserves nothing until there is space, also if it is started anew meanwhile.
 func fillDisk(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	p := n.someProxy(rng)

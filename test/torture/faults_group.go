@@ -33,14 +33,14 @@ func (n *nemesis) takeGroup(ctx context.Context, name string, more ...part) (hea
 	return heal, nil
 }
 
-// next is a replica that is to become the primary.
+// next returns a replica that is to become the primary.
 func (g *group) next(rng *rand.Rand) *server {
 	all := g.replicas()
 	return all[rng.IntN(len(all))]
 }
 
-// fallBehind has replicas miss what happens from now on: they do not hear of it, or do not apply
-// what they heard.
+// fallBehind makes replicas miss what happens from now on: they do not receive it, or do not apply
+// what they received.
 func (g *group) fallBehind(ctx context.Context, rng *rand.Rand, replicas ...*server) error {
 	for _, s := range replicas {
 		thread := []string{" IO_THREAD", " SQL_THREAD", ""}[rng.IntN(3)]
@@ -51,7 +51,7 @@ func (g *group) fallBehind(ctx context.Context, rng *rand.Rand, replicas ...*ser
 	return nil
 }
 
-// failOver kills the primary, mostly after a time in which replicas heard nothing, and makes a
+// failOver kills the primary, mostly after a time in which replicas received nothing, and makes a
 // replica the new one.
 func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.takeGroup(ctx, "fail-over")
@@ -84,7 +84,7 @@ func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := g.followAll(free, position, old); err != nil {
 		return err
 	}
-	if rng.IntN(2) == 0 { // it comes back before anybody has asked for a number, with what it had
+	if rng.IntN(2) == 0 { // it comes back before any client has asked for a number, with its rows
 		if err := old.Restart(free); err != nil {
 			return err
 		}
@@ -92,8 +92,8 @@ func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return g.settle(free)
 }
 
-// followAll has replicas follow the new primary, which stood at position, and takes note of those
-// that have come further.
+// followAll makes replicas follow the new primary, which stood at position, and notes those that
+// have come further.
 func (g *group) followAll(ctx context.Context, position string, but *server) (err error) {
 	for _, s := range g.replicas() {
 		if s == but {
@@ -110,8 +110,8 @@ func (g *group) followAll(ctx context.Context, position string, but *server) (er
 	return nil
 }
 
-// settle waits until the new primary gives numbers, and then sets up anew whoever has what that
-// lacks.
+// settle waits until the new primary gives numbers, and then sets up anew the nodes that have what
+// it lacks.
 func (g *group) settle(ctx context.Context) error {
 	if err := g.claimed(ctx); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (g *group) settle(ctx context.Context) error {
 }
 
 // killGroup kills all nodes within a second, and a proxy whose state is lost. Of three, a replica
-// may not have flushed for a while. Any of them is the primary then, with what it has.
+// may not have flushed for a while. Any of them is the primary then, with its own rows.
 func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	g, p := n.world.group, n.someProxy(rng)
 	heal, err := n.hurt("kill -9 of all nodes", n.everywhere()...)
@@ -159,7 +159,7 @@ func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	old, next, forgets := g.primary, n.someSequenceServer(rng), g.next(rng)
 	flush := rng.IntN(3)
 	if len(n.world.nodes) < 3 {
-		flush = 1 // else nobody records how far the primary may go
+		flush = 1 // otherwise no node records how far the primary may go
 	}
 	if err := forgets.flushes(free, flush); err != nil {
 		return err
@@ -190,7 +190,7 @@ func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		}
 	}
 	if flush != 1 && forgets != next {
-		g.strayed[forgets] = true // it may have lost what it says that it has
+		g.strayed[forgets] = true // it may have lost what its position includes
 	}
 	if err := p.start(free); err != nil {
 		return err
@@ -199,7 +199,7 @@ func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 // splitBrain cuts the primary off from its replicas, and the proxies from one side or the other,
-// and makes a replica the new primary. Both are written to for a while.
+// and makes a replica the new primary. For a while both accept writes.
 func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	w, g := n.world, n.world.group
 	var ways []part
@@ -221,7 +221,7 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		switch {
 		case s == next:
 		case rng.IntN(3) == 0:
-			// it goes on as a replica of the old one until it is told to follow the new one
+			// It goes on as a replica of the old one until it is made to follow the new one.
 			oldSide[s] = true
 		default:
 			deaf = append(deaf, s)
@@ -240,7 +240,7 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer mend()
 	for _, p := range w.proxies {
 		onOldSide := rng.IntN(2) == 0 // on that side
-		refused := rng.IntN(2) == 0   // else nothing passes, and nobody is told
+		refused := rng.IntN(2) == 0   // otherwise packets are dropped, without an error
 		for _, s := range w.nodes {
 			if oldSide[s] != onOldSide {
 				l := w.links[linkPart(p.number, s)]
@@ -259,7 +259,7 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	if len(oldSide) > 1 {
-		// most of the nodes are still with the old one, and the new one may give nothing
+		// Most of the nodes are still with the old one, and the new one may give nothing.
 		sleep(ctx, between(rng, 0, time.Second))
 	}
 	if err := g.followAll(free, position, old); err != nil {
@@ -267,7 +267,7 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	}
 	sleep(ctx, between(rng, 500*time.Millisecond, 4*time.Second))
 	switch rng.IntN(3) {
-	case 0: // both are seen by all, until somebody notices
+	case 0: // both are visible to all, until a proxy notices
 		mend()
 		sleep(ctx, between(rng, 0, time.Second))
 		err = g.writable(free, old, false)
@@ -310,7 +310,7 @@ func switchOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return g.settle(free)
 }
 
-// lag has replicas fall behind for a while.
+// lag makes replicas fall behind for a while.
 func lag(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	g := n.world.group
 	release, err := n.claim(groupPart)

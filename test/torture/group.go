@@ -13,26 +13,26 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// group is a primary and its replicas by asynchronous replication. It is changed by one fault at a
-// time, by whoever has claimed groupPart.
+// group is a primary and its replicas by asynchronous replication. One fault changes it at a time:
+// the one that has claimed groupPart.
 type group struct {
 	world   *world
 	primary *server
 	strayed map[*server]bool  // nodes that have what the primary lacks
 	stood   map[string]uint64 // the counters of the primary when it became that
-	// how often a replica became the primary without all that had been reserved
+	// losses counts how often a replica became the primary without all that had been reserved.
 	losses int
 }
 
-// groupPart is who is the primary.
+// groupPart stands for the role of the primary.
 const groupPart part = "group"
 
-// account is the one that the proxies have on the nodes of a group: without SUPER, which writes to
-// a server that is read only.
+// account is that of the proxies on the nodes of a group. It has no SUPER, which writes to a
+// read-only server.
 const account = "seqproxy"
 
-// startGroup starts the nodes of a group. All are read only when they start, as in installations
-// where somebody else says who is the primary.
+// startGroup starts the nodes of a group. All start read-only, as in installations where another
+// program chooses the primary.
 func (w *world) startGroup(ctx context.Context, b mysqld.Binary) error {
 	g := &group{world: w, strayed: make(map[*server]bool)}
 	starting, startCtx := errgroup.WithContext(ctx)
@@ -85,7 +85,7 @@ func (s *server) execOn(ctx context.Context, conn *sql.Conn, texts ...string) er
 	return nil
 }
 
-// unlogged is exec of what no other node hears of.
+// unlogged is exec for statements that no other node receives.
 func (s *server) unlogged(ctx context.Context, texts ...string) error {
 	return s.exec(ctx, append([]string{"SET sql_log_bin = 0"}, texts...)...)
 }
@@ -101,7 +101,7 @@ func (s *server) one(ctx context.Context, text string, args ...any) (value strin
 
 func (g *group) mysql() bool { return g.world.opts.Server.Flavour == mysqld.MySQL }
 
-// replica is the word that statements have for replicas.
+// replica is the word for replicas in the server's statements.
 func (g *group) replica() string { return g.world.opts.Server.Replica() }
 
 // replicas are all nodes but the primary.
@@ -123,7 +123,7 @@ func (g *group) parts() []part {
 	return all
 }
 
-// writable lets a node be written to, or not any more.
+// writable makes a node writable or read-only.
 func (g *group) writable(ctx context.Context, s *server, yes bool) error {
 	return s.exec(ctx, "SET GLOBAL read_only = "+map[bool]string{true: "0", false: "1"}[yes])
 }
@@ -140,7 +140,7 @@ func (g *group) position(ctx context.Context, s *server) (string, error) {
 	return s.one(ctx, "SELECT @@global.gtid_slave_pos") // nothing was written since it was set up
 }
 
-// step is the number at the end of a position, "0-1-17", of which there is one.
+// step returns the number at the end of a position such as "0-1-17".
 func step(position string) (uint64, error) {
 	_, number, _ := strings.Cut(position, "-")
 	_, number, _ = strings.Cut(number, "-")
@@ -154,7 +154,7 @@ func step(position string) (uint64, error) {
 	return n, nil
 }
 
-// beyond reports whether a node has what is not part of a position.
+// beyond reports whether a node has something that is not part of a position.
 func (g *group) beyond(ctx context.Context, s *server, position string) (bool, error) {
 	mine, err := g.position(ctx, s)
 	if err != nil {
@@ -169,8 +169,8 @@ func (g *group) beyond(ctx context.Context, s *server, position string) (bool, e
 	return a > b, errors.Join(err, errOther)
 }
 
-// follow makes a node a read-only replica of another. promoted is where that stood when it became
-// the primary, "" if it was that before: what the node has beyond that stays there.
+// follow makes a node a read-only replica of another. promoted is where that one stood when it
+// became the primary, "" if it was that before: what the node has beyond that stays on it.
 func (g *group) follow(ctx context.Context, s, of *server, promoted string) (err error) {
 	texts := []string{"SET GLOBAL read_only = 1", "STOP " + g.replica()}
 	if !g.mysql() && promoted != "" {
@@ -190,8 +190,8 @@ func (g *group) follow(ctx context.Context, s, of *server, promoted string) (err
 	return s.exec(ctx, append(texts, mysqld.FollowStatement(of.Server), "START "+g.replica())...)
 }
 
-// promote makes a replica the primary, with what it has, and returns where it stands. Nobody else
-// is told.
+// promote makes a replica the primary, with its own rows, and returns where it stands. The other
+// nodes do not learn of it.
 func (g *group) promote(ctx context.Context, s *server) (position string, err error) {
 	if err := s.exec(ctx, "STOP "+g.replica()); err != nil {
 		return "", err
@@ -231,7 +231,7 @@ func (g *group) caughtUp(ctx context.Context, s *server) error {
 	return err
 }
 
-// status is what a statement says of why a node does not replicate.
+// status returns why a node does not replicate, from a statement's answer.
 func (s *server) status(ctx context.Context, text string) (string, error) {
 	rows, err := s.db.QueryContext(ctx, text)
 	if err != nil {
@@ -260,9 +260,9 @@ func (s *server) status(ctx context.Context, text string) (string, error) {
 	return strings.Join(said, ", "), rows.Err()
 }
 
-// claimed waits until some proxy has made the primary the holder of the sequences. Not before may a
-// node be set up anew: of the windows of the old primary, those that the new one has not heard of
-// are known there only.
+// claimed waits until a proxy has made the primary the holder of the sequences. A node must not be
+// set up anew before: windows of the old primary that the new one has not received are known only
+// there.
 func (g *group) claimed(ctx context.Context) error {
 	self := "CONCAT('server_id ', @@server_id)"
 	if g.mysql() {
@@ -277,8 +277,8 @@ func (g *group) claimed(ctx context.Context) error {
 	})
 }
 
-// rebuild throws away what a node has, and makes it a replica of the primary with a copy of what
-// that has now.
+// rebuild discards the contents of a node, and makes it a replica of the primary with a copy of its
+// present contents.
 func (g *group) rebuild(ctx context.Context, s *server) error {
 	position, texts, err := g.copyPrimary(ctx)
 	if err != nil {
@@ -304,14 +304,14 @@ func (g *group) rebuild(ctx context.Context, s *server) error {
 	return g.caughtUp(ctx, s)
 }
 
-// copyPrimary is the schema of the sequences on the primary as statements that make it, and the
-// position that it had then.
+// copyPrimary returns the schema of the sequences on the primary as statements that make it, and
+// its position then.
 func (g *group) copyPrimary(ctx context.Context) (position string, texts []string, err error) {
 	conn, err := g.primary.db.Conn(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }() // which unlocks the tables
+	defer func() { err = errors.Join(err, conn.Close()) }() // closing unlocks the tables
 	if err := g.primary.execOn(ctx, conn, "USE "+schemaOfSequences, "FLUSH TABLES WITH READ LOCK"); err != nil {
 		return "", nil, err
 	}

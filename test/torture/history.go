@@ -10,16 +10,16 @@ import (
 type op struct {
 	kind   *kind
 	client int // the writer
-	conn   int // of all connections of the run
+	conn   int // among all connections of the run
 	proxy  int // -1: a sequence server itself
 	member int // which one, if it is one
-	life   int // which process of that proxy it was
-	shard  int // that the session has a connection to, -1 if none
+	life   int // which process of the proxy it was
+	shard  int // the shard of the session's connection, -1 if none
 	begin  time.Duration
 	end    time.Duration
 	first  uint64    // 0 if none came
-	n      uint64    // how many were asked for, first, first+1 ...
-	text   string    // the key, if that is no number; see taken
+	n      uint64    // how many were asked for: first, first+1 ...
+	text   string    // the key, if it is no number; see taken
 	dated  time.Time // the time in the key of a format
 	tag    string    // of the row that it wrote
 	kept   bool      // the row was committed
@@ -51,15 +51,15 @@ type trouble struct {
 	epochs  []epochChange
 }
 
-// epochChange is an attempt to make a sequence begin again. Keys repeat from then on, if it
-// succeeded.
+// epochChange is an attempt to make a sequence begin again. Its keys repeat from then on, if the
+// attempt succeeded.
 type epochChange struct {
 	begin, end time.Duration
-	done       bool // it succeeded, for sure
-	undone     bool // it failed, for sure
+	done       bool // it certainly succeeded
+	undone     bool // it certainly failed
 }
 
-// begin notes that parts are about to suffer; the window's end is noted by over.
+// begin notes that parts are about to suffer; over notes the end.
 func (t *trouble) begin(fault string, parts ...part) *window {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *trouble) epoch(e epochChange) {
 	t.epochs = append(t.epochs, e)
 }
 
-// explains returns a fault that hit one of the parts within [begin-before, end], or in the time
-// before that in which its consequences are still met, or "".
+// explains returns a fault that hit one of the parts within [begin-before, end], or before that
+// while its consequences may still be met, or "".
 func (t *trouble) explains(begin, end, before time.Duration, parts ...part) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *trouble) explains(begin, end, before time.Duration, parts ...part) stri
 	return ""
 }
 
-// suffered is for how long between begin and end one of the parts was not well.
+// suffered returns for how long between begin and end one of the parts was not well.
 func (t *trouble) suffered(begin, end time.Duration, parts ...part) (sum time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,8 +132,8 @@ func (t *trouble) suffered(begin, end time.Duration, parts ...part) (sum time.Du
 	return sum
 }
 
-// restarting reports whether somebody had the sequence begin again around the time of o: until that
-// is over it gives nothing.
+// restarting reports whether the sequence was made to begin again around the time of o: meanwhile
+// it gives nothing.
 func (t *trouble) restarting(o *op) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

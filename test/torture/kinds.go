@@ -17,26 +17,26 @@ type kind struct {
 	name     string
 	sequence string
 	n        uint64 // keys at a time
-	shard    int    // where the session is at home, -1: it wants keys only
-	proxy    int    // -1: any; else this one only
-	direct   bool   // an application that goes to a sequence server itself
-	stepped  bool   // and counts there in steps of their number
+	shard    int    // shard of the session, -1: it wants keys only
+	proxy    int    // -1: any proxy; otherwise only this one
+	direct   bool   // an application that connects to a sequence server itself
+	stepped  bool   // and counts there in steps of the number of servers
 	prepared bool   // parameters travel in prepared statements, not in the text
-	admin    string // run once on a proxy, makes the sequence
+	admin    string // makes the sequence, once on a proxy
 	writers  int
-	// take asks once for n keys and returns the first. With tag the row that it writes.
+	// take asks once for n keys and returns the first. tag is that of the row that it writes.
 	take func(ctx context.Context, c *sql.Conn, tag string) (taken, error)
 }
 
 // taken is an answer.
 type taken struct {
-	first uint64    // of a UUID the first eight bytes, by which those of version 7 rise
-	text  string    // of a UUID all of it
-	dated time.Time // in a key of FORMAT; of a key that has a day alone, that
+	first uint64    // for a UUID the first eight bytes, by which those of version 7 rise
+	text  string    // for a UUID all of it
+	dated time.Time // in a key of FORMAT: its time, or only its day
 	kept  bool      // the row with the tag is committed
 }
 
-// sharedSequences are those that several sequence servers give numbers of; the first three have no
+// sharedSequences are those whose numbers several sequence servers give; the first three have no
 // options. Tickets, and what sets a row back, are for one server.
 var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow, days, cachedDays}
 
@@ -78,7 +78,7 @@ func kinds() []*kind {
 	}
 }
 
-// Sequences that something special happens to.
+// Sequences with a special role.
 const (
 	ordered    = "ordered"
 	fives      = "fives" // servers that count in steps cannot divide it
@@ -90,10 +90,10 @@ const (
 	numbered   = "numbered" // keys of a format that are numbers
 	days       = "days"     // their counters begin again with each day, and days are short
 	cachedDays = "cached_days"
-	timed      = "timed"  // UUIDs that rise in a process
+	timed      = "timed"  // UUIDs that rise within a process
 	random     = "random" // UUIDs in any order
-	snow       = "snow"   // its keys have a time; servers that take steps cannot give them
-	restored   = "lone"   // its row is set back; one proxy alone gives its numbers
+	snow       = "snow"   // its keys have a time; servers that divide in steps cannot give them
+	restored   = "lone"   // its row is set back, and only one proxy gives its numbers
 )
 
 // createDays makes a sequence whose counter begins again with each short day.
@@ -101,16 +101,17 @@ func createDays(name string) string {
 	return "CREATE SEQUENCE IF NOT EXISTS " + name + " FORMAT '{yyyyMMdd}-{n:9}' TIME ZONE '" + shortDays + "' RESET DAILY"
 }
 
-// beginsDaily: the counter of a sequence does, so keys rise and are told apart by it in one day.
+// beginsDaily reports whether the counter of a sequence begins again each day, so that keys rise
+// and are distinct by it only within a day.
 func beginsDaily(sequence string) bool { return sequence == days || sequence == cachedDays }
 
-// timeOfSnow is the time in a key of SNOWFLAKE without options.
+// timeOfSnow returns the time in a key of SNOWFLAKE without options.
 func timeOfSnow(key uint64) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(key>>22) * time.Millisecond)
 }
 
-// counterOf is the counter of a key, by which the keys of a sequence rise and are told apart: each
-// counter has one key, but for the shard.
+// counterOf returns the counter of a key, by which the keys of a sequence rise and are distinct:
+// each counter has one key, but for the shard.
 func counterOf(sequence string, key uint64) uint64 {
 	switch sequence {
 	case reversed:
@@ -125,7 +126,7 @@ func counterOf(sequence string, key uint64) uint64 {
 	return key
 }
 
-// hasUUIDs: no counter, so no number is reserved.
+// hasUUIDs reports a sequence without a counter, for which no number is reserved.
 func hasUUIDs(sequence string) bool { return sequence == timed || sequence == random }
 
 // value takes a number as the result of a query.
@@ -143,7 +144,7 @@ func key(sequence string) func(context.Context, *sql.Conn, string) (taken, error
 	}
 }
 
-// scan reads the key of a sequence; of a text with a counter it is the counter.
+// scan reads the key of a sequence; for a text with a counter it returns the counter.
 func scan(row *sql.Row, sequence string) (t taken, err error) {
 	switch {
 	case sequence == formatted:
@@ -167,7 +168,7 @@ func scan(row *sql.Row, sequence string) (t taken, err error) {
 	return t, err
 }
 
-// scanDated reads a key that has a date in front of its counter.
+// scanDated reads a key that has a date before its counter.
 func scanDated(row *sql.Row, format, layout string) (at time.Time, counter uint64, err error) {
 	var text, date string
 	if err = row.Scan(&text); err != nil {
@@ -195,7 +196,7 @@ func insert(text string, rows int) func(context.Context, *sql.Conn, string) (tak
 	}
 }
 
-// ticket takes the insert id of a statement that leaves no row of its own.
+// ticket takes the insert id of a statement that stores no row.
 func ticket(text string) func(context.Context, *sql.Conn, string) (taken, error) {
 	return func(ctx context.Context, c *sql.Conn, _ string) (taken, error) {
 		id, err := insertID(c.ExecContext(ctx, text))
@@ -225,7 +226,7 @@ func lastInsertID(ctx context.Context, c *sql.Conn, _ string) (t taken, err erro
 	return t, err
 }
 
-// rolledBack takes a key whose row does not stay. It may not come again all the same.
+// rolledBack takes a key whose row is rolled back. The key must not come again.
 func rolledBack(ctx context.Context, c *sql.Conn, tag string) (t taken, err error) {
 	if _, err = c.ExecContext(ctx, "BEGIN"); err != nil {
 		return t, err

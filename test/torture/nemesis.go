@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// atOnce bounds the faults that last at the same time, without those beside.
+// atOnce bounds the faults at one time, without those in the background.
 const atOnce = 3
 
 // fault is something bad that happens. It heals itself before it returns.
 type fault struct {
 	name   string
 	weight int               // how often it is among all
-	takes  time.Duration     // it is not begun so shortly before the end
-	where  func(*world) bool // it makes sense there only; nil: everywhere
-	alone  bool              // it needs everything to be well otherwise
-	// it counts as nothing that is not well: others happen as if it did not
+	takes  time.Duration     // it does not begin so shortly before the end
+	where  func(*world) bool // where it makes sense; nil: everywhere
+	alone  bool              // it needs everything else to be well
+	// background: other faults happen as if it did not.
 	background bool
-	// run makes it happen to what it chooses, and returns errBusy if that suffers from another
-	// already. What else it returns is wrong with the proxy.
+	// run makes it happen to a victim that it chooses, and returns errBusy if that suffers from
+	// another fault. Any other error is wrong with the proxy.
 	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
 }
 
-// errBusy: what a fault has chosen is not well already.
+// errBusy: the chosen victim is not well.
 var errBusy = errors.New("busy")
 
 // nemesis makes faults happen.
@@ -38,7 +38,7 @@ type nemesis struct {
 	taken map[part]bool
 	made  map[string]int // how often each fault happened
 	busy  []fault        // those whose victims were not well, and which come again soon
-	wrong []string       // what faults found
+	wrong []string       // findings of the faults
 }
 
 func newNemesis(w *world) *nemesis {
@@ -49,7 +49,7 @@ func newNemesis(w *world) *nemesis {
 // all are healed. Each fault comes before any comes again.
 func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rng *rand.Rand) {
 	until := time.Now().Add(limit)
-	running := make(chan struct{}, atOnce) // also counts for faults that are alone: these fill it
+	running := make(chan struct{}, atOnce) // also counts for faults that need to be alone: these fill it
 	var group sync.WaitGroup
 	defer group.Wait()
 	var deck []fault
@@ -102,7 +102,7 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 	}
 }
 
-// oneOfEach has one of each fault come before the others, and those first that take long: or a
+// oneOfEach puts one of each fault before the others, and those first that take long: otherwise a
 // short run would never see them.
 func oneOfEach(deck []fault) []fault {
 	seen := make(map[string]bool)
@@ -119,7 +119,7 @@ func oneOfEach(deck []fault) []fault {
 	return append(first, others...)
 }
 
-// again takes the faults that could not be made.
+// again returns the faults that could not be made.
 func (n *nemesis) again() []fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,7 +128,7 @@ func (n *nemesis) again() []fault {
 	return busy
 }
 
-// once makes one fault happen. It waits a little for its victims to be well; in vain it returns
+// once makes one fault happen. It waits a little for its victims to be well, and otherwise returns
 // errBusy.
 func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
 	for range 40 {
@@ -188,7 +188,7 @@ func (n *nemesis) hurt(name string, parts ...part) (heal func(), err error) {
 	}, nil
 }
 
-// between is a time from low to high.
+// between returns a time from low to high.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)+1))
 }

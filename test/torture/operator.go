@@ -12,21 +12,22 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// operator is whoever watches over a cluster. Where a busy machine has the nodes take each other
-// for dead while one of them is away for a fault, no majority is left, and they come to none again
-// by themselves as long as that one does not come back as the same. Then somebody has to say that
-// they go on, once all are there: of those Galera has the others hear from the one that has come
-// furthest. https://mariadb.com/kb/en/galera-cluster-recovery/
+// operator watches over a cluster. On a busy machine the nodes may take each other for dead while
+// one of them is away for a fault. Then no majority exists, and none forms as long as that node
+// does not come back as the same. The operator then makes the cluster go on, once all nodes are up:
+// with Galera, the others copy from the one that has come furthest.
+// https://mariadb.com/kb/en/galera-cluster-recovery/
 type operator struct {
 	world *world
 	stop  context.CancelFunc
 	group sync.WaitGroup
 
-	mended atomic.Int64 // how often he has said so
+	mended atomic.Int64 // how often the operator has acted
 }
 
 const (
-	// lookEvery is between two looks at the nodes, each of which may take longer where one sleeps.
+	// lookEvery is between two looks at the nodes, each of which may take longer where one is
+	// stopped.
 	lookEvery = time.Second
 	mayTake   = 3 * time.Second
 	// bootstrapAfter is for how long no node may commit before the operator acts. Nodes that agree
@@ -73,8 +74,8 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// errApart: the nodes of a cluster find each other no more, whatever the operator says. That tells
-// nothing of the proxies, which are to be looked at in another run.
+// errApart: the nodes of a cluster do not find each other again, whatever the operator does. That
+// shows nothing about the proxies, which another run has to test.
 var errApart = errors.New("the cluster does not come together again")
 
 // together waits until all nodes of the cluster, if there is one, take part in it.
@@ -90,14 +91,14 @@ func (w *world) together(ctx context.Context) error {
 	return nil
 }
 
-// look reports whether any node may commit. apart is one that sees all the others and may not.
+// look reports whether any node may commit. apart is a node that sees all the others and may not.
 func (o *operator) look(ctx context.Context) (primary bool, apart *server) {
 	ctx, stop := context.WithTimeout(ctx, mayTake)
 	defer stop()
 	may, sees := make([]bool, len(o.world.nodes)), make([]int, len(o.world.nodes))
 	var all sync.WaitGroup
 	for i, s := range o.world.nodes {
-		// one that cannot be asked sees none
+		// A node that does not answer sees none.
 		all.Go(func() { may[i], sees[i], _ = s.Component(ctx) })
 	}
 	all.Wait()

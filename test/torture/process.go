@@ -25,24 +25,24 @@ type proxy struct {
 	dir    string
 	state  string // its state directory
 	zones  string // the directory of its time zones
-	clock  string // the file that says how far its clock is ahead; "" if that is the machine's
+	clock  string // the file that says how far its clock is ahead; "" for the machine's clock
 	addr   string
 
 	mu   sync.Mutex
 	life int   // guarded by mu; how often it was started
-	run  *life // guarded by mu; the last one
+	run  *life // guarded by mu; the last process
 }
 
 // life is one process of a proxy.
 type life struct {
 	*child.Process
-	wanted bool // guarded by proxy.mu; somebody ended it
+	wanted bool // guarded by proxy.mu; the run ended it
 }
 
 // logName is the log of a process.
 func logName(proxy, life int) string { return fmt.Sprintf("proxy%d.%d.log", proxy, life) }
 
-// start starts a process and waits until it lets clients in.
+// start starts a process and waits until it accepts clients.
 func (p *proxy) start(ctx context.Context) error {
 	p.mu.Lock()
 	p.life++
@@ -64,7 +64,7 @@ func (p *proxy) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		// Not a connection: a login that is never made would count in what is looked at later.
+		// The log, not a connection: one without a login would count in later checks.
 		if text, err := os.ReadFile(run.Log); err == nil && bytes.Contains(text, []byte(`"listening"`)) {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (p *proxy) start(ctx context.Context) error {
 	}
 }
 
-// current is the process of now and its number.
+// current returns the present process and its number.
 func (p *proxy) current() (*life, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *proxy) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// end sends a signal that ends the process and waits until it is gone, for at most the time given.
+// end sends a signal that ends the process and waits until it is gone, for a limited time.
 func (p *proxy) end(sig syscall.Signal, limit time.Duration) error {
 	p.mu.Lock()
 	run := p.run
@@ -121,7 +121,7 @@ func (p *proxy) end(sig syscall.Signal, limit time.Duration) error {
 	return nil
 }
 
-// crashed says how the process ended by itself, if it did.
+// crashed returns how the process ended by itself, or nil.
 func (p *proxy) crashed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

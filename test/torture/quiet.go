@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// quiet is the numbers that faults took, beside what is in the history.
+// quiet are the numbers that faults took, besides those in the history.
 type quiet struct {
 	mu  sync.Mutex
 	ops []op // guarded by mu

@@ -19,38 +19,38 @@ type Report struct {
 	Seed   uint64
 	Time   time.Duration
 	Server string
-	Estate string   // what the sequence servers are
-	Remark string   // what is not as it was asked for; "" if nothing
+	Estate string   // the sequence servers
+	Remark string   // how the run differs from what was asked for; ""
 	Caches []string // of the proxies, "50/2s": [sequence] cache and outage_cover
-	Wrong  []string // what must not be, each with its evidence; none if all is well
+	Wrong  []string // all violations, each with its evidence
 
 	asked    time.Duration  // for how long clients asked for keys, before the calm
 	made     map[string]int // faults by name
 	possible []string       // the faults that there is time for
 	keys     map[string]uint64
 	requests map[string]int
-	days     int            // in which keys came whose counter begins again
-	failures map[string]int // by what was told
+	days     int            // days in which keys came whose counter begins again
+	failures map[string]int // by the text of the error
 	longest  time.Duration
 	sums     sums
 }
 
 func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
 
-// late are findings that a machine too busy for all these processes can make, too: something took
-// longer than it should.
+// late are findings that may also come from a machine too busy for all these processes: something
+// took longer than it should.
 var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", "NOT HEALED"}
 
-// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a
-// key that came twice, a wrong order or answer, counters that do not add up and a leak never are a
-// matter of time.
+// OnlyLate reports whether all findings are that something took too long. Such a run may be
+// repeated; a key that came twice, a wrong order or answer, counters that do not add up and a leak
+// are never a matter of time.
 func (r *Report) OnlyLate() bool {
 	return !slices.ContainsFunc(r.Wrong, func(found string) bool {
 		return !slices.ContainsFunc(late, func(kind string) bool { return strings.HasPrefix(found, kind) })
 	})
 }
 
-// Faults is how many were made.
+// Faults returns how many were made.
 func (r *Report) Faults() (sum int) {
 	for _, n := range r.made {
 		sum += n
@@ -58,7 +58,7 @@ func (r *Report) Faults() (sum int) {
 	return sum
 }
 
-// Keys is how many were received.
+// Keys returns how many were received.
 func (r *Report) Keys() (sum uint64) {
 	for _, n := range r.keys {
 		sum += n
@@ -66,7 +66,7 @@ func (r *Report) Keys() (sum uint64) {
 	return sum
 }
 
-// Requests is how many brought keys, by the name of each way to ask for them.
+// Requests returns how many brought keys, by the name of each way to ask for them.
 func (r *Report) Requests() map[string]int { return r.requests }
 
 func (r *Report) count(ops []op) {
@@ -91,7 +91,7 @@ func (r *Report) count(ops []op) {
 	r.days = len(days)
 }
 
-// inShort is the kind of an error.
+// inShort returns the kind of an error.
 func inShort(err error) string {
 	var said *mysql.MySQLError
 	switch {

@@ -16,30 +16,30 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// Options says how to torture. Server and Seqproxy are required.
+// Options configure a run. Server and Seqproxy are required.
 type Options struct {
 	Seed     uint64
-	Time     time.Duration // of the faults; starting, healing and checks come on top
+	Time     time.Duration // duration of the faults; starting, healing and checks come on top
 	Proxies  int           // 0 is 3
-	Estate   string        // what the sequence servers are, of Estates; "" has the seed choose
+	Estate   string        // the sequence servers, one of Estates; "": the seed chooses
 	Seqproxy string        // the program
 	Server   mysqld.Binary
-	Only     *regexp.Regexp // of the faults, by name; nil is all
+	Only     *regexp.Regexp // names of the faults; nil is all
 	Pause    time.Duration  // between the requests of a client, on average; 0 is 20 ms
 	Dir      string         // an empty directory for data and logs; the caller removes it
-	Progress io.Writer      // is told what happens; nil is nobody
+	Progress io.Writer      // is told what happens; nil: nothing is written
 
-	// For scenarios that are no matter of chance.
-	cache    string // of all proxies, "5/0s"; empty: rng chooses
+	// For scenarios without chance.
+	cache    string // of all proxies, "5/0s"; "": rng chooses
 	keysOnly bool   // no shards
 }
 
-// healWithin is how long everything may take to work again once the last fault is over. The longest
-// wait in it is that of the proxy for an answer of the sequence server (5 s), and then its backoff.
+// healWithin is how long everything may take to work again after the last fault. The longest wait
+// in it is that of the proxy for an answer of the sequence server (5 s), and then its backoff.
 const healWithin = 15 * time.Second
 
-// Run tortures an installation and returns what was seen. The error is one of the run itself, that
-// nothing can be concluded from.
+// Run tortures an installation and returns what was seen. An error is one of the run itself, which
+// then shows nothing.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if o.Proxies == 0 {
 		o.Proxies = 3
@@ -152,7 +152,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	return r, nil
 }
 
-// chosen are the faults whose names match.
+// chosen returns the faults whose names match.
 func chosen(only *regexp.Regexp, w *world) (some []fault) {
 	for _, f := range faults() {
 		if f.where != nil && !f.where(w) {
@@ -167,9 +167,8 @@ func chosen(only *regexp.Regexp, w *world) (some []fault) {
 
 // create makes the sequences that need more than a row.
 func (w *world) create(ctx context.Context, all []*kind) error {
-	// It commits on each server in turn. Where the disk stalls, as beside another test that writes
-	// much, every commit there does, of whichever table, and together they may take longer than
-	// allocate_timeout.
+	// Each server commits in turn. Where the disk stalls, as beside another test that writes much,
+	// every commit on it does, and together they may take longer than allocate_timeout.
 	create := func(text string) error {
 		return eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) })
 	}
@@ -207,8 +206,8 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 	return nil
 }
 
-// healed waits until every client has had a success, by whichever proxy, and every proxy has given
-// a number of each sequence. It returns these.
+// healed waits until every client has had a success, by any proxy, and every proxy has given a
+// number of each sequence. It returns these.
 func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []string) {
 	since := w.clock.now()
 	err := eventually(ctx, healWithin, func() error {
@@ -236,8 +235,7 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 	return probes, wrong
 }
 
-// Evidence copies the logs of the proxies, and of the nodes of a cluster or group, to a directory,
-// for somebody to read.
+// Evidence copies the logs of the proxies, and of the nodes of a cluster or group, to a directory.
 func Evidence(from, to string) error {
 	logs, err := filepath.Glob(filepath.Join(from, "proxy*"))
 	if err != nil {

@@ -43,21 +43,21 @@ func linkPart(proxy int, s *server) part {
 type server struct {
 	*mysqld.Server
 	name string
-	// a sequence server that was added: the plan has one address of it for all proxies
+	// added: a sequence server that was added, which the plan names by one address for all proxies.
 	added   bool
 	galera  bool             // a node of the cluster
 	cluster []*mysqld.Server // all of its nodes
-	group   *group           // whose node it is, if there is one
+	group   *group           // the group that the node is in, if any
 	schema  string           // of the shard's tables, or of the sequence table
 	db      *sql.DB
 }
 
-// world is the installation that is tortured.
+// world is the installation under torture.
 type world struct {
 	opts     Options
 	estate   estate
-	remark   string // on what is not as it should be
-	clocks   string // the library by which the clocks of sequence servers jump; "" if they do not
+	remark   string // on how the installation differs from what was asked for
+	clocks   string // the library that makes the clocks of sequence servers jump; "" if they do not
 	zones    string // the directory of a time zone with short days
 	settable bool   // the clocks of proxies can be set
 	dir      string
@@ -75,12 +75,12 @@ type world struct {
 	group    *group    // of a primary and replicas, else nil
 	disks    []string  // state directories that are small disks
 	quiet    quiet
-	// held by applications while they count in steps, which the number of servers must not change
-	// meanwhile
+	// stepping is locked by applications while they count in steps, because the number of servers
+	// must not change meanwhile.
 	stepping sync.RWMutex
 }
 
-// schemaOf is where the sequence table and the ticket tables are.
+// schemaOfSequences has the sequence table and the ticket tables.
 const schemaOfSequences = "seqproxy"
 
 func (w *world) servers() []*server { return slices.Concat(w.nodes, w.shards) }
@@ -99,7 +99,7 @@ func (w *world) sequenceParts(proxy int) (parts []part) {
 	return parts
 }
 
-// newWorld starts everything. What it started is ended by close, also after an error.
+// newWorld starts everything. close ends what it started, also after an error.
 func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *world, err error) {
 	w = &world{opts: o, dir: dir, clock: clock{time.Now()}, links: make(map[part]*network.Link)}
 	w.trouble = &trouble{clock: w.clock}
@@ -196,8 +196,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 
 func (s *server) start(ctx context.Context, w *world, more ...string) (err error) {
 	binary := w.opts.Server
-	// A process is killed, never the machine: what was written is there without waiting for the
-	// disk.
+	// A process is killed, never the machine: written data survive without waiting for the disk.
 	unsynced := "--debug-no-sync"
 	if binary.Flavour == mysqld.MySQL {
 		unsynced = "--innodb-flush-method=nosync"
@@ -214,13 +213,13 @@ func (s *server) start(ctx context.Context, w *world, more ...string) (err error
 	return s.open()
 }
 
-// open makes the way to the server itself.
+// open makes the connection to the server itself.
 func (s *server) open() error {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.Logger = "root", "tcp", s.Addr(), &mysql.NopLogger{}
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, clientPatience, clientPatience
 	if s.galera {
-		// what the other nodes have committed is seen
+		// Reads see what the other nodes have committed.
 		cfg.Params = map[string]string{"wsrep_sync_wait": "1"}
 	}
 	connector, err := mysql.NewConnector(cfg)
@@ -228,12 +227,11 @@ func (s *server) open() error {
 		return err
 	}
 	s.db = sql.OpenDB(connector)
-	s.db.SetMaxIdleConns(0) // a connection that was killed with the server is nobody's error
+	s.db.SetMaxIdleConns(0) // a connection that was killed with the server must not cause an error
 	return nil
 }
 
-// define makes the tables. The sequences are made by a proxy, as users do, where they are more than
-// a row.
+// define makes the tables. A proxy makes the sequences that are more than a row, as users do.
 func (w *world) define(ctx context.Context) error {
 	for _, s := range w.shards {
 		for _, text := range []string{
@@ -247,7 +245,7 @@ func (w *world) define(ctx context.Context) error {
 		}
 	}
 	if w.several() {
-		// The proxies share the numbers out among servers that have none yet, and a proxy makes the
+		// The proxies divide the numbers among servers that have none yet, and a proxy makes the
 		// sequences.
 		for _, s := range w.members {
 			if _, err := s.db.ExecContext(ctx, "CREATE DATABASE "+schemaOfSequences); err != nil {
@@ -275,8 +273,8 @@ func (w *world) define(ctx context.Context) error {
 	return nil
 }
 
-// config is a proxy's configuration. Small segments make many reservations, large ones much that a
-// crash can lose or give again.
+// config returns a proxy's configuration. Small segments make many reservations, large ones much
+// that a crash can lose or give again.
 func (w *world) config(p *proxy, rng *rand.Rand) string {
 	size := []string{"5", "50", "500"}[rng.IntN(3)] + "/" + []string{"0s", "200ms", "2s"}[rng.IntN(3)]
 	if w.opts.cache != "" {
@@ -359,7 +357,7 @@ func (w *world) admin(ctx context.Context, p *proxy, texts ...string) error {
 	return nil
 }
 
-// rows are the counters as the table has them, without those of ticket tables.
+// rows returns the counters of the table, without those of ticket tables.
 func (s *server) rows(ctx context.Context) (map[string]uint64, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT name, id FROM seqproxy.sequence")
 	if err != nil {
@@ -378,7 +376,7 @@ func (s *server) rows(ctx context.Context) (map[string]uint64, error) {
 	return all, rows.Err()
 }
 
-// crashed says which processes ended by themselves.
+// crashed returns which processes ended by themselves.
 func (w *world) crashed() error {
 	var all []error
 	for _, p := range w.proxies {
@@ -395,7 +393,7 @@ func (w *world) crashed() error {
 	return errors.Join(all...)
 }
 
-// close ends all processes and links, in whatever state they are.
+// close ends all processes and links, in any state.
 func (w *world) close() error {
 	if w.operator != nil {
 		w.operator.end()
@@ -444,7 +442,7 @@ func (w *world) close() error {
 	return errors.Join(all...)
 }
 
-// open is a client's way to a proxy or server.
+// open returns a client's connection to a proxy or server.
 func open(addr, schema string, interpolate bool) (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Logger = "root", "tcp", addr, schema, &mysql.NopLogger{}
@@ -459,8 +457,8 @@ func open(addr, schema string, interpolate bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// killing s.PID() when the server is gone already would hit nobody: the process is waited for, and
-// pids are not reused that soon.
+// A signal after the server is gone hits no other process: the process is waited for, and pids are
+// not reused that soon.
 func (s *server) signal(sig syscall.Signal) error {
 	if err := syscall.Kill(s.PID(), sig); err != nil {
 		return fmt.Errorf("server %s: %w", s.name, err)

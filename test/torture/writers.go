@@ -15,13 +15,13 @@ import (
 
 const (
 	// clientPatience is after how long a client takes the other side for dead. Nothing may take
-	// that long that is not held up on purpose.
+	// that long unless it is delayed on purpose.
 	clientPatience = 20 * time.Second
 	// connLife is how many requests a connection serves, on average.
 	connLife = 400
 )
 
-// clients take keys, each on one connection at a time, until they are told to stop.
+// clients take keys, each on one connection at a time, until they are stopped.
 type clients struct {
 	world *world
 	group sync.WaitGroup
@@ -41,8 +41,7 @@ type writer struct {
 	good   atomic.Int64 // when the last request succeeded, by the clock of the run
 }
 
-// startClients starts the writers of the kinds. They are counted on from those before, if there
-// were any.
+// startClients starts the writers of the kinds. Their numbers go on from earlier writers.
 func startClients(w *world, all []*kind, rng *rand.Rand, pause time.Duration, before *clients) *clients {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &clients{world: w, stop: stop, pause: pause}
