@@ -46,20 +46,19 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	if len(c.next) == 0 {
 		return nil
 	}
-	a := c.s.servers
-	if err := a.Changing.Acquire(ctx); err != nil {
-		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
+	known, err := c.s.servers.Known(ctx)
+	if err != nil {
+		return err
 	}
 	var trials []*server
-	var err error
-	for _, v := range a.all {
+	for _, v := range known {
 		next := c.next[v.Config.Link.Login]
 		if next == nil {
 			continue
 		}
 		o, counters := v.Config, &stats.Counters{Scores: stats.NewScores()}
 		o.Link.Login, o.Link.Log, o.Link.Retries = link.NewLogin(*next), zap.NewNop(), &counters.Retries
-		trial, failed := serverWith(o, a.timing, &a.tuning, counters, floor.NewMarks())
+		trial, failed := serverWith(o, c.s.timing, &c.s.tuning, counters, floor.NewMarks())
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue
@@ -67,7 +66,6 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		trial.Place.Store(v.Place.Load())
 		trials = append(trials, trial)
 	}
-	a.Changing.Release()
 	defer func() {
 		for _, trial := range trials {
 			_ = trial.Close()
@@ -105,10 +103,8 @@ func (c *AccountChange) Apply() {
 	for l, next := range c.next {
 		l.Use(next)
 	}
-	a := c.s.servers
-	a.Changing.MustAcquire()
-	defer a.Changing.Release()
-	for _, v := range a.all {
+	known, _ := c.s.servers.Known(context.Background()) // who waits for as long as it takes
+	for _, v := range known {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()
 			c.s.follow.of(v).hurry.Store(true) // the old account may have kept it from serving

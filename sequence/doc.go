@@ -7,25 +7,25 @@
 //
 // The package is made of parts, each with one reason to change. Package segment is arithmetic
 // without lock or I/O. A sequence is what is known of one here: package cache has its numbers in
-// memory, clocked and periods make keys by the time. Package member reserves on one of several
-// servers, and keeps numbers from coming twice. servers are those of the plan in force. Package
-// store has the SQL of its tables, and package steps that of a change of their set. Package link
-// has its connections and their checks, package ticket the tables of other shapes. What is below
-// calls nothing above: it returns an outcome, or raises a number that the part above compares.
+// memory, clocked and periods make keys by the time. Package members has the servers of the plan in
+// force be one, and package agree has them agree on definitions. Package member reserves on one of
+// them, and keeps numbers from coming twice. Package store has the SQL of its tables, and package
+// steps that of a change of their set. Package link has its connections and their checks, package
+// ticket the tables of other shapes. What is below calls nothing above: it returns an outcome, or
+// raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
 // Each change there has a version. Every process asks for the last one three times a second, obeys
 // it (follow.go, cache/revise.go) and says so in its entry among the proxies, which a restart that goes
 // down waits for (restart.go).
 //
-// Beyond that the files go together by their names. servers*.go and segment.Share have several
-// servers divide the numbers. plan*.go are which servers there are, and how that is changed.
-// Package agree keeps what is defined alike on all of them. Packages group and limit are a server
-// that is a group. order*.go are the sequences that rise in the order of time. Package floor is
-// what outlives the process.
+// Beyond that the files go together by their names. Several servers divide the numbers by
+// segment.Share. plan*.go are how the set of them is changed. Packages group and limit are a server
+// that is a group. order*.go are the sequences that rise in the order of time. Package floor is what
+// outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, follower.work,
-// follower.obeying, servers.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
+// follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
 // server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
 // fields of one type for a few lines.
 //

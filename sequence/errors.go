@@ -78,16 +78,3 @@ func Public(err error) (text string, ok bool) {
 	}
 	return "", false
 }
-
-// groupError: a server that is a group would be one of several. It is an ErrSeveral.
-type groupError struct{ name string }
-
-func (e *groupError) Error() string {
-	return fmt.Sprintf("sequence server %s is a group of nodes, and those that divide the numbers are single servers: %s", e.name, groupWayOut)
-}
-
-// Unwrap returns ErrSeveral.
-func (e *groupError) Unwrap() error { return ErrSeveral }
-
-// groupWayOut is what else can be done.
-const groupWayOut = "keep the one group, to which nodes can be added; or have several servers of one address each"

@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -34,7 +35,7 @@ type follower struct {
 	// tell
 	newest map[string]uint64
 	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
-	recorded *view
+	recorded *members.View
 }
 
 func newFollower() follower {
@@ -243,7 +244,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 }
 
 // refreshFrom asks one server. f.work is held.
-func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
+func (s *Sequences) refreshFrom(ctx context.Context, w *members.View, v *server) error {
 	if v.FlushDue() {
 		s.spawnBounded(v.LookAtFlush) // nobody waits for it
 	}
@@ -273,7 +274,7 @@ func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) 
 }
 
 // followServer obeys what a server has told, and tells it that. f.work is held.
-func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard store.Changes) error {
+func (s *Sequences) followServer(ctx context.Context, w *members.View, v *server, heard store.Changes) error {
 	own := s.follow.of(v)
 	if heard.Plan != v.Share().Plan {
 		err := s.servers.Reread(ctx, w)
@@ -385,7 +386,7 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 }
 
 // mustRecordAgain reports whether a member may lack ceilings of the others. f.work is held.
-func (f *follower) mustRecordAgain(w *view) bool {
+func (f *follower) mustRecordAgain(w *members.View) bool {
 	for _, v := range w.Members {
 		if v.TakeForgot() {
 			f.recorded = nil

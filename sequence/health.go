@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/members"
 )
 
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
@@ -25,7 +26,7 @@ func (s *Sequences) Usable(ctx context.Context) error {
 }
 
 // anyAnswers says why none of the members can be reserved from.
-func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
+func (s *Sequences) anyAnswers(ctx context.Context, w *members.View) error {
 	live := w.Live()
 	failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.Answers(ctx) })
 	if len(failed) < len(live) {

@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/store"
 )
 
@@ -37,12 +38,6 @@ const (
 	defaultDialTimeout     = 2 * time.Second
 	defaultIOTimeout       = 5 * time.Second
 	defaultMaxConns        = 8
-)
-
-// Bounds of a plan, which keep its arithmetic within 64 bits.
-const (
-	maxMembers = 64
-	maxBlock   = 1_000_000_000_000
 )
 
 // Options says where the sequences live and how they are cached. Zero values mean the default that
@@ -129,8 +124,8 @@ func (o *ServerOptions) loginInUse() *link.Login {
 
 // withDefaults returns a copy with the zero values filled in, or an error that wraps ErrBadOption.
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Servers) == 0 || len(o.Servers) > maxMembers {
-		return o, define.BadOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), maxMembers)
+	if len(o.Servers) == 0 || len(o.Servers) > members.MaxMembers {
+		return o, define.BadOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), members.MaxMembers)
 	}
 	o.Servers = append([]ServerOptions(nil), o.Servers...)
 	for i := range o.Servers {
@@ -143,7 +138,7 @@ func (o Options) withDefaults() (Options, error) {
 			}
 		}
 		if len(o.Servers) > 1 && len(o.Servers[i].Nodes) > 1 {
-			return o, define.BadOption("servers: %v", &groupError{o.Servers[i].Addr})
+			return o, define.BadOption("servers: %v", &members.GroupError{Name: o.Servers[i].Addr})
 		}
 		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+store.PlanStartSuffix) > store.MaxIdentifier {
 			return o, define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
@@ -159,8 +154,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Block == 0 {
 		o.Block = DefaultBlock
 	}
-	if o.Block > maxBlock {
-		return o, define.BadOption("block %d: want up to %d", o.Block, uint64(maxBlock))
+	if o.Block > members.MaxBlock {
+		return o, define.BadOption("block %d: want up to %d", o.Block, uint64(members.MaxBlock))
 	}
 	if o.CacheSize == 0 {
 		o.CacheSize = DefaultCacheSize
@@ -262,4 +257,19 @@ func (o *ServerOptions) nodes() []Node {
 		return o.Nodes
 	}
 	return []Node{{Network: o.Network, Addr: o.Addr}}
+}
+
+// serverAt is the way to a server: as it is configured, or like the first one that is.
+func (all *Options) serverAt(address string) (ServerOptions, error) {
+	for _, o := range all.Servers {
+		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
+			return o, nil
+		}
+	}
+	o := all.Servers[0]
+	o.Network, o.Addr, o.Nodes = "tcp", address, nil
+	if strings.HasPrefix(address, "/") {
+		o.Network = "unix"
+	}
+	return o, o.setDefaults()
 }

@@ -29,7 +29,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 		return Altered{}, err
 	}
 	if err = s.waitForAll(ctx, changed.Version); err == nil {
-		err = s.servers.OrderedForGood(ctx, &changed)
+		err = s.orderedForGood(ctx, &changed)
 	}
 	if err == nil {
 		return alteredTo(&changed), nil
@@ -67,4 +67,9 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 		return "is no ORDER sequence any more, as it was changed again meanwhile"
 	}
 	return "is no ORDER sequence"
+}
+
+// orderedForGood makes sure that a sequence stays what it was made, after a fail-over too.
+func (s *Sequences) orderedForGood(ctx context.Context, r *store.Row) error {
+	return s.servers.OrderedForGood(ctx, r, s.tuning.Load().OrderWithoutReplica, s.timing.confirm)
 }

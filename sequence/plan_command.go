@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/steps"
 )
@@ -50,12 +51,12 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 	return s.planned(ctx, func(c *change.Coordinator) error {
 		for _, v := range s.servers.Now().Members {
 			if v.Grouped() {
-				return &groupError{v.Name()}
+				return &members.GroupError{Name: v.Name()}
 			}
 		}
 		if s.servers.Now().Number == 0 && len(s.servers.Now().Members) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {
-				return errors.Join(err, s.servers.ErrNoPlan())
+				return errors.Join(err, s.servers.Undivided())
 			}
 		}
 		return c.Change(asked)
@@ -104,7 +105,7 @@ func (s *Sequences) changeConfig() change.Config {
 	t := &s.servers.First().Table
 	config := change.Config{
 		Log: s.log, Host: s.servers.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.Ahead,
-		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
+		NoWriters: s.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, Start: t.PlanStart},
 	}
 	for _, v := range s.servers.Now().Members {
@@ -149,7 +150,7 @@ func (s *Sequences) separateServer(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(s.opts, o, s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	return newServer(&s.opts, o, &s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 }
 
 // Outlive implements [change.Servers]: until Close does not wait any more.

@@ -11,6 +11,7 @@ import (
 	"seqproxy/sequence/group"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/steps"
@@ -52,7 +53,8 @@ func (in Inner) Members() (all []Server) {
 
 // Known are all servers that were ever members or configured. Those of the configuration come first.
 func (in Inner) Known() (all []Server) {
-	for _, v := range in.s.servers.all {
+	known, _ := in.s.servers.Known(context.Background())
+	for _, v := range known {
 		all = append(all, in.server(v))
 	}
 	return all
@@ -76,7 +78,10 @@ func (in Inner) Add(o ServerOptions) error {
 		return err
 	}
 	in.s.opts.Servers = append(in.s.opts.Servers, o)
-	_, err := in.s.servers.addLocked(o)
+	v, err := in.s.newMember(o, in.s.servers.Marks)
+	if err == nil {
+		in.s.servers.Know(v)
+	}
 	return err
 }
 
@@ -124,7 +129,7 @@ func (in Inner) CeilingsAhead(n uint64) {
 	w := *in.s.servers.Now()
 	w.Ahead = n
 	in.s.servers.Ahead = n
-	in.s.servers.view.Store(&w)
+	in.s.servers.Use(&w, in.View().places)
 }
 
 // HasReserved says of each member how many reservations there were.
@@ -149,13 +154,13 @@ func (in Inner) Several() bool { return in.s.servers.Now().Several() }
 
 // ForgetPlan has it know of no plan, and of the first server alone.
 func (in Inner) ForgetPlan() {
-	in.First().Place.Store(nil)
-	in.s.servers.view.Store(&view{Settled: true, Among: member.Among{Members: in.s.servers.all[:1], Ahead: in.s.servers.Ahead}})
+	alone := in.s.servers.Configured()[:1]
+	in.s.servers.Use(&members.View{Settled: true, Among: member.Among{Members: alone, Ahead: in.s.servers.Ahead}}, []*segment.Share{nil})
 }
 
 // View is what a process knows of the members at one time.
 type View struct {
-	w      *view
+	w      *members.View
 	places []*segment.Share
 }
 
@@ -173,10 +178,7 @@ func (in Inner) View() View {
 func (in Inner) SeeAgain(v View, out func(Server) bool) {
 	in.s.servers.Changing.MustAcquire()
 	defer in.s.servers.Changing.Release()
-	in.s.servers.view.Store(v.w)
-	for i, member := range v.w.Members {
-		member.Place.Store(v.places[i])
-	}
+	in.s.servers.Use(v.w, v.places)
 	for _, v := range v.w.Members {
 		if out(in.server(v)) {
 			v.LeaveOut(member.ErrExcluded) // it cannot tell why
@@ -202,7 +204,7 @@ func (in Inner) Stranger(o ServerOptions) (Server, error) {
 	if err := o.setDefaults(); err != nil {
 		return Server{}, err
 	}
-	v, err := newServer(in.s.opts, o, in.s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	v, err := newServer(&in.s.opts, o, &in.s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 	if err != nil {
 		return Server{}, err
 	}
@@ -265,7 +267,7 @@ func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uin
 	w := v.s.servers.Now()
 	g, left, err := v.s.servers.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
 	if left.Server != nil {
-		v.s.servers.NoteDue(Due{name, left})
+		v.s.servers.NoteDue(members.Due{Name: name, Due: left})
 	}
 	return granted(g), err
 }

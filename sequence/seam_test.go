@@ -9,6 +9,7 @@ import (
 	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/store"
 )
 
@@ -130,7 +131,7 @@ func (in Inner) ForgetScore(name string) { in.s.scores.Drop(name) }
 func (in Inner) KeptOwners() *Owners { return in.s.owners.kept() }
 
 // GroupWayOut is what who wants a group to be a member is told.
-const GroupWayOut = groupWayOut
+const GroupWayOut = members.GroupWayOut
 
 // Patience is how long a caller may wait.
 func (in Inner) Patience(ctx context.Context) time.Duration { return in.s.patience(ctx) }
@@ -162,7 +163,7 @@ func (in Inner) PassedForGood(ctx context.Context, changed *store.Row) error {
 
 // OrderedForGood makes sure that ORDER is known of wherever a fail-over may lead.
 func (in Inner) OrderedForGood(ctx context.Context, changed *store.Row) error {
-	return in.s.servers.OrderedForGood(ctx, changed)
+	return in.s.orderedForGood(ctx, changed)
 }
 
 // TakeBackOrder undoes an ORDER that could not be made sure of, and says what the sequence is.
@@ -180,8 +181,8 @@ func (in Inner) CreateOrdered(ctx context.Context, name string, start uint64) (o
 
 // MoveTo has a row be at n on all members, as who changes a sequence does.
 func (in Inner) MoveTo(ctx context.Context, name string, n uint64) error {
-	return in.s.servers.Under(ctx, func(w *view) error {
-		_, err := in.s.servers.definitions(w).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
+	return in.s.servers.Under(ctx, func(w *members.View) error {
+		_, err := agree.Of(&w.Among, in.s.servers.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
 		return err
 	})
 }
@@ -192,7 +193,7 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 	if err != nil {
 		return err
 	}
-	_, err = in.s.servers.definitions(w).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return 0, false, f() })
+	_, err = agree.Of(&w.Among, in.s.servers.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return 0, false, f() })
 	return err
 }
 
@@ -200,12 +201,12 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 func (in Inner) Following() await.Lock { return in.s.follow.work }
 
 // Tickets is the server that has the ticket tables.
-func (in Inner) Tickets() *store.Store { return in.s.servers.Tickets.Store }
+func (in Inner) Tickets() *store.Store { return in.s.servers.Configured()[0].Store }
 
 // Bounds of the program.
 const (
 	MostSteps    = maxSteps
-	MostBlock    = maxBlock
+	MostBlock    = members.MaxBlock
 	CeilingAhead = member.CeilingAhead
 )
 

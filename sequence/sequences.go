@@ -19,6 +19,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -42,10 +43,10 @@ type reserver interface {
 // as soon as its sequence server does, and again after an outage, without being told.
 type Sequences struct {
 	opts     Options
-	timing   *timing                 // shared with servers
-	tuning   *atomic.Pointer[Tuning] // shared with servers
+	timing   *timing
+	tuning   atomic.Pointer[Tuning]
 	log      *zap.Logger
-	servers  *servers
+	servers  *members.Members
 	reserver reserver // servers, seen by the caches
 	// the same, seen by sequences whose counter begins again
 	periodRows periodRows
@@ -96,10 +97,10 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s.counters.Scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	if s.servers, err = newServers(opts, &s.counters); err != nil {
+	s.tuning.Store(opts.tuning())
+	if s.servers, err = s.newMembers(); err != nil {
 		return nil, err
 	}
-	s.tuning = &s.servers.tuning
 	if s.state, err = floor.Open(opts.StateDir, store.NewTable(opts.Servers[0].Database, opts.Servers[0].Table).Sequence, opts.Logger); err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func New(opts Options) (*Sequences, error) {
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
 	s.tickets = ticket.NewTables(ticket.Options{
-		Server: s.servers.Tickets, Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
+		Server: s.servers.Configured()[0], Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
 		Timing: ticket.Timing{Again: t.ticketAgain, WarnAgain: t.warnAgain, Conflict: t.Conflict},
 	})
 	return s, nil

@@ -9,6 +9,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/members"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -17,7 +18,7 @@ import (
 type server = member.Server
 
 // newServer does no I/O.
-func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *stats.Counters, marks *floor.Marks) (*server, error) {
+func newServer(opts *Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *stats.Counters, marks *floor.Marks) (*server, error) {
 	t := opts.timing
 	return serverWith(store.Options{
 		Link: link.Options{
@@ -38,4 +39,37 @@ func serverWith(tables store.Options, t *timing, tuning *atomic.Pointer[Tuning],
 		Patience:            func() time.Duration { return tuning.Load().AllocateTimeout },
 		OrderWithoutReplica: func() bool { return tuning.Load().OrderWithoutReplica },
 	})
+}
+
+// newMembers are those of the configuration, and those of a plan when it is known.
+func (s *Sequences) newMembers() (*members.Members, error) {
+	marks := floor.NewMarks()
+	configured := make([]*server, len(s.opts.Servers))
+	for i, o := range s.opts.Servers {
+		v, err := s.newMember(o, marks)
+		if err != nil {
+			return nil, err
+		}
+		configured[i] = v
+	}
+	return members.New(members.Options{
+		Servers: configured,
+		At: func(address string) (*server, error) {
+			o, err := s.opts.serverAt(address)
+			if err != nil {
+				return nil, err
+			}
+			return s.newMember(o, marks)
+		},
+		Interleave: s.opts.Interleave, Marks: marks, Lack: s.timing.lack, Log: s.log,
+	}), nil
+}
+
+// newMember is a server that numbers may come from.
+func (s *Sequences) newMember(o ServerOptions, marks *floor.Marks) (*server, error) {
+	v, err := newServer(&s.opts, o, &s.tuning, &s.counters, marks)
+	if err == nil && s.opts.WorkerID != nil {
+		v.Registry.Host += workerInHost(*s.opts.WorkerID)
+	}
+	return v, err
 }

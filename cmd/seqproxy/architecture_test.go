@@ -39,9 +39,10 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 // rooms are the folders on the map, from the bottom up.
 var rooms = []string{
 	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
-	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member", "sequence/agree",
-	"sequence/cache", "sequence/ticket", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
-	"proxy/kill", "proxy/hangup", "proxy/session", "proxy", "admin",
+	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member",
+	"sequence/agree", "sequence/members", "sequence/cache", "sequence/ticket", "sequence",
+	"proxy/state", "proxy/plan", "proxy/keys", "proxy/login", "proxy/kill", "proxy/hangup",
+	"proxy/session", "proxy", "admin",
 }
 
 // TestThePageOfTheArchitectureHasTheRooms makes the map of what the doc.go of each room says: what

@@ -1,4 +1,4 @@
-package sequence
+package members
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 // This file has definitions read and changed by the members of the plan in force.
 
 // Create is [agree.Definitions.Create].
-func (a *servers) Create(ctx context.Context, o agree.New, def define.Definition) (made agree.Made, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) Create(ctx context.Context, o agree.New, def define.Definition) (made agree.Made, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		made, err = a.definitions(w).Create(ctx, o, def)
 		return err
 	})
@@ -20,8 +20,8 @@ func (a *servers) Create(ctx context.Context, o agree.New, def define.Definition
 }
 
 // LimitOfNew is [agree.Definitions.LimitOfNew].
-func (a *servers) LimitOfNew(ctx context.Context, def *define.Definition) (limit uint64, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) LimitOfNew(ctx context.Context, def *define.Definition) (limit uint64, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		limit, err = a.definitions(w).LimitOfNew(def)
 		return err
 	})
@@ -29,8 +29,8 @@ func (a *servers) LimitOfNew(ctx context.Context, def *define.Definition) (limit
 }
 
 // Drop is [agree.Definitions.Drop].
-func (a *servers) Drop(ctx context.Context, name string) (stored string, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) Drop(ctx context.Context, name string) (stored string, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		stored, err = a.definitions(w).Drop(ctx, name)
 		return err
 	})
@@ -38,8 +38,8 @@ func (a *servers) Drop(ctx context.Context, name string) (stored string, err err
 }
 
 // Alter is [agree.Definitions.Alter].
-func (a *servers) Alter(ctx context.Context, name string, asked define.Alteration, only uint64) (changed store.Row, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) Alter(ctx context.Context, name string, asked define.Alteration, only uint64) (changed store.Row, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		changed, err = a.definitions(w).Alter(ctx, name, asked, only)
 		return err
 	})
@@ -47,8 +47,8 @@ func (a *servers) Alter(ctx context.Context, name string, asked define.Alteratio
 }
 
 // Restart is [agree.Definitions.Restart].
-func (a *servers) Restart(ctx context.Context, name string, asked define.Alteration, ofPeriod bool, enlisted func() error) (done store.Row, was uint64, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) Restart(ctx context.Context, name string, asked define.Alteration, ofPeriod bool, enlisted func() error) (done store.Row, was uint64, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		done, was, err = a.definitions(w).Restart(ctx, name, asked, ofPeriod, enlisted)
 		return err
 	})
@@ -56,8 +56,8 @@ func (a *servers) Restart(ctx context.Context, name string, asked define.Alterat
 }
 
 // SetValue is [agree.Definitions.SetValue].
-func (a *servers) SetValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed store.Row, ok bool, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) SetValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed store.Row, ok bool, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		changed, ok, err = a.definitions(w).SetValue(ctx, name, n, used, next)
 		return err
 	})
@@ -65,8 +65,8 @@ func (a *servers) SetValue(ctx context.Context, name string, n uint64, used bool
 }
 
 // RaiseAbove is [agree.Definitions.RaiseAbove].
-func (a *servers) RaiseAbove(ctx context.Context, name string, floor uint64) (changed store.Row, raised bool, err error) {
-	err = a.Under(ctx, func(w *view) error {
+func (a *Members) RaiseAbove(ctx context.Context, name string, floor uint64) (changed store.Row, raised bool, err error) {
+	err = a.Under(ctx, func(w *View) error {
 		changed, raised, err = a.definitions(w).RaiseAbove(ctx, name, floor)
 		return err
 	})

@@ -1,0 +1,106 @@
+package members
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
+	"seqproxy/sequence/segment"
+	"seqproxy/sequence/steps"
+	"seqproxy/sequence/store"
+)
+
+// Undivided is the finding where several servers are configured that do not divide the numbers yet.
+// Which of them counts is not guessed.
+func (a *Members) Undivided() error {
+	return &link.UnfitError{
+		Server: a.Name(), Finding: "several are configured that do not divide the numbers yet",
+		Remedy: "configure the one that has the rows, or any one of them if none has, start with that, and say SEQPROXY ADD SEQUENCE SERVER for each of the others; " +
+			"then all may be configured",
+	}
+}
+
+// firstPlanLocked makes the first plan of the servers that are configured, whose rows show that
+// they count in steps. a.Changing is held.
+func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*change.Plan, error) {
+	for i := range met {
+		if met[i].Err != nil {
+			return nil, fmt.Errorf("no plan is in force on the sequence servers that can be reached, but all must say so: %w", met[i].Err)
+		}
+	}
+	if a.opts.Interleave != change.InterleaveStep {
+		return nil, a.Undivided()
+	}
+	plan := &change.Plan{Number: 1, State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: change.InterleaveStep}
+	configured := a.opts.Servers
+	order := make([]int, 0, len(configured))
+	for i, v := range configured {
+		id, err := v.Plans.MemberID(ctx, v.Pool())
+		if err != nil {
+			return nil, err
+		}
+		if at := slices.IndexFunc(plan.Members, func(m change.Member) bool { return m.ID == id }); at >= 0 {
+			return nil, v.Unfit(v.Table.Member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
+				"DELETE FROM "+v.Table.Member)
+		}
+		plan.Members = append(plan.Members, change.Member{ID: id, Address: v.Config.Link.Name, Position: i})
+		order = append(order, i)
+	}
+	if err := a.First().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
+		return nil, err
+	}
+	for i, v := range configured {
+		if err := FitsPlan(ctx, v, v.Pool(), configured, plan, i, ""); err != nil {
+			return nil, err
+		}
+	}
+	// Whoever else makes a first plan of these servers begins with the same one, and one of the two is
+	// first there. The other finishes that plan, as anybody does if this process dies.
+	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
+	for _, i := range order {
+		if err := joinFirstPlan(ctx, configured[i], configured, plan, i); err != nil {
+			return nil, err
+		}
+	}
+	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", member.NamesOf(configured)))
+	return plan, nil
+}
+
+// joinFirstPlan makes a server the member at a position of the first plan.
+func joinFirstPlan(ctx context.Context, v *member.Server, among []*member.Server, plan *change.Plan, position int) error {
+	return v.Transact(ctx, func(tx *sql.Tx) error {
+		was, err := v.Plans.LockMembership(ctx, tx)
+		if err == nil && was.Plan != 0 {
+			err = store.OutcomeOldPlan
+		}
+		if err == nil {
+			err = FitsPlan(ctx, v, tx, among, plan, position, " FOR UPDATE")
+		}
+		if err == nil {
+			err = v.Plans.Save(ctx, tx, plan)
+		}
+		if err == nil {
+			err = v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+		}
+		return err
+	})
+}
+
+// FitsPlan makes sure that a server's counters are such that it can be the member at a position of
+// the first plan. locking may be " FOR UPDATE".
+func FitsPlan(ctx context.Context, v *member.Server, on link.Querier, among []*member.Server, plan *change.Plan, position int, locking string) error {
+	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
+	return steps.On(v.Store).EachRow(ctx, on, locking, func(name string, id uint64) error {
+		if !h.Has(id) {
+			return v.WrongResidue(ctx, among, name, id, h)
+		}
+		return nil
+	})
+}
