@@ -8,7 +8,6 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
-	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
@@ -167,8 +166,9 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
 	if len(d.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
-		if d.splice(sql, subs, nil) >= protocol.MaxFragment {
-			return params.ErrTooLong
+		d.splice(sql, subs, nil)
+		if err := d.relay.frame(); err != nil {
+			return err
 		}
 	}
 	if st.Kind == statement.Set {
@@ -203,23 +203,18 @@ func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substituti
 	if err := keys.Bind(a.Late, subs); err != nil {
 		return err
 	}
-	size := d.splice(sql, subs, a.Fill.Texts())
-	if size >= protocol.MaxFragment { // by what was filled in
-		return params.ErrTooLong
-	}
-	protocol.PutHeader(d.relay.scratch, size, 0)
-	return nil
+	d.splice(sql, subs, a.Fill.Texts())
+	return d.relay.frame()
 }
 
 // splice writes the command with the text in the statement rewritten, and splices in it, to the
-// scratch buffer, but for its header, and returns its size without that.
-func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
+// scratch buffer. It is not framed yet.
+func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) {
 	// or a long text is copied many times
 	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
-	d.relay.scratch = append(d.relay.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.begin(protocol.ComQuery)
 	d.relay.scratch = append(d.relay.scratch, d.attributes...)
 	d.relay.scratch = d.planning.stmt.Splice(d.relay.scratch, sql, subs, splices)
-	return len(d.relay.scratch) - protocol.HeaderSize
 }
 
 // refill handles the text once more that sendNumbered has found a remedy for.

@@ -127,8 +127,7 @@ func (x *executor) encode(p *prepared, e *params.Execution, values []keys.Number
 	if err != nil {
 		return err
 	}
-	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
-	return nil
+	return x.relay.frame()
 }
 
 // executeRows executes a statement whose rows get numbers, and that has no parameters of

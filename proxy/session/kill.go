@@ -68,12 +68,14 @@ func (t *texts) killSelf(k kill.Wish) error {
 		return err
 	}
 	cmd, argument := k.Command(c.ID)
-	t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(cmd))
+	t.relay.begin(cmd)
 	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
 		t.relay.scratch = append(t.relay.scratch, protocol.NoAttributes...)
 	}
 	t.relay.scratch = append(t.relay.scratch, argument...)
-	protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
+	if err := t.relay.frame(); err != nil {
+		return err
+	}
 	if err := t.relay.sendScratch(c); err != nil {
 		return err
 	}

@@ -50,12 +50,11 @@ func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	d.relay.scratch = append(d.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.begin(protocol.ComQuery)
 	d.relay.scratch = append(append(d.relay.scratch, d.attributes...), text...)
-	if len(d.relay.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
-		return false, params.ErrTooLong
+	if err := d.relay.frame(); err != nil {
+		return false, err
 	}
-	protocol.PutHeader(d.relay.scratch, len(d.relay.scratch)-protocol.HeaderSize, 0)
 	if err := d.relay.sendScratch(c); err != nil {
 		return false, err
 	}

@@ -179,12 +179,11 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	if err := r.at.client.flush(); err != nil {
 		return a, err
 	}
-	r.scratch = append(r.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	r.begin(protocol.ComStmtPrepare)
 	r.scratch = append(r.scratch, text...)
-	if len(r.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
-		return a, params.ErrTooLong
+	if err := r.frame(); err != nil {
+		return a, err
 	}
-	protocol.PutHeader(r.scratch, len(r.scratch)-protocol.HeaderSize, 0)
 	_, writeErr := c.Write(r.scratch)
 	begun := r.at.tally.Waits()
 	err := a.relay()

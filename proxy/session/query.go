@@ -184,10 +184,11 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 		if p.mode.Charset != t.state.Mode.Charset && !ascii([]byte(schema)) {
 			return protocol.NotSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
 		}
-		t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		t.relay.begin(protocol.ComInitDB)
 		t.relay.scratch = append(t.relay.scratch, schema...)
-		protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
-		err = t.relay.sendScratch(c)
+		if err = t.relay.frame(); err == nil {
+			err = t.relay.sendScratch(c)
+		}
 	} else {
 		t.relay.enqueue(c, protocol.ShapeResult)
 		err = t.relay.settle()

@@ -10,6 +10,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement/lex"
@@ -79,6 +80,21 @@ func (r *relay) settle() error {
 	err := r.relayAnswers(c, writeErr, r.batch.answers)
 	r.batch.answered()
 	return err
+}
+
+// begin begins a command of our making in the scratch buffer.
+func (r *relay) begin(cmd protocol.Command) {
+	r.scratch = append(r.scratch[:0], 0, 0, 0, 0, byte(cmd))
+}
+
+// frame ends the command in the scratch buffer, to be sent in the place of the client's.
+func (r *relay) frame() error {
+	size := len(r.scratch) - protocol.HeaderSize
+	if size >= protocol.MaxFragment {
+		return params.ErrTooLong
+	}
+	protocol.PutHeader(r.scratch, size, 0)
+	return nil
 }
 
 // sendScratch sends the command in the scratch buffer, in the place of the client's, and relays the
