@@ -20,47 +20,47 @@ import (
 // Reserver takes numbers out of durable storage.
 type Reserver interface {
 	// Reserve returns a segment of at most want and at least need numbers, which are the caller's
-	// alone. If the outcome of the commit is unknown it returns an error and the range is never
-	// used. Besides what the context brings, errors are [define.ErrUnknown], [define.ErrExhausted]
-	// (fewer than need are left), [link.ErrUnfit], or temporary.
+	// alone. If the outcome of the commit is unknown it returns an error, and the range is never
+	// used. Apart from the context's own, errors are [define.ErrUnknown], [define.ErrExhausted]
+	// (fewer than need remain), [link.ErrUnfit], or temporary.
 	Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
 }
 
-// Owner is who has made a cache, for whose callers it works.
+// Owner is the maker of a cache, as the cache sees it.
 type Owner interface {
-	// Go runs f on a goroutine that it waits for. Before that it has shut all caches, and once it
-	// waits no longer ctx ends. The caller has the lock of a cache that was not shut.
+	// Go runs f on a goroutine that the owner waits for. The owner first shuts all caches, and ends
+	// ctx when it no longer waits. The caller has the lock of a cache that was not shut.
 	Go(f func(ctx context.Context))
 	// Sleep waits for d, or until the caches are about to be shut.
 	Sleep(d time.Duration)
-	// Patience is for how long a caller waits with ctx.
+	// Patience returns how long a caller with ctx waits.
 	Patience(ctx context.Context) time.Duration
-	// WhyNot says which server gives the numbers of a sequence, and what is known to keep it from
-	// that.
+	// WhyNot returns which server gives the numbers of a sequence, and the known reason why it
+	// cannot.
 	WhyNot(sequence string) (server string, err error)
-	// Sizing says how many numbers to reserve.
+	// Sizing returns how many numbers to reserve.
 	Sizing() Sizing
 }
 
-// Sizing says how many numbers to reserve, of sequences that do not say it themselves.
+// Sizing is how many numbers to reserve, for sequences whose definition does not say so.
 type Sizing struct {
-	Least uint64        // of a sequence that is used little
-	Cover time.Duration // for how long they last at the present rate
-	Share segment.Share // of several servers; how they divide the numbers
+	Least uint64        // for a sequence that is used little
+	Cover time.Duration // how long they should last at the present rate
+	Share segment.Share // of several servers: how they divide the numbers
 }
 
-// Timing are the clocks of caches.
+// Timing has the intervals of caches.
 type Timing struct {
-	// A reservation that failed is tried again after FirstBackoff, doubling up to LastBackoff, or
-	// up to FrozenBackoff while the members are changed.
+	// A failed reservation is tried again after FirstBackoff, doubling up to LastBackoff, or up to
+	// FrozenBackoff while the members are changed.
 	FirstBackoff, LastBackoff, FrozenBackoff time.Duration
-	// AlarmRest is the least time from one look at those who wait to the next.
+	// AlarmRest is the least time between two checks of the waiting callers.
 	AlarmRest time.Duration
-	// Idle is for how long no number must have been taken of a sequence that is filled up.
+	// Idle is for how long no number must have been taken before a sequence is filled up.
 	Idle time.Duration
 }
 
-// Common is what the caches of a process have in common.
+// Common is what the caches of a process share.
 type Common struct {
 	Owner    Owner
 	Log      *zap.Logger
@@ -69,16 +69,16 @@ type Common struct {
 	Notices  Notices
 }
 
-// Cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is
-// one short critical section, without I/O or allocation. At most one reservation is in flight;
-// callers that find nothing wait for it in the order they came.
+// Cache has the numbers of one sequence in memory and gives them. A take of a cached number is one
+// short critical section, without I/O or allocation. At most one reservation is in flight; callers
+// that find no number wait for it in the order they came.
 type Cache struct {
-	Name     string // as the table spells it
+	Name     string // as in the table
 	all      *Common
 	reserver Reserver
-	// Reserving is held during a reservation: those of one counter must come back in order,
-	// whichever cache they are for, or the later one would be taken for a row gone back. The next
-	// cache of the name has the same one.
+	// Reserving is locked during a reservation. Those of one counter must come back in order, for
+	// any of its caches, because a late one would look like a row that went back. The next cache of
+	// the name shares the lock.
 	Reserving await.Lock
 	waiters   waiterPool
 	Score     *stats.Score // of all caches of the sequence
@@ -91,23 +91,23 @@ type Cache struct {
 	line       line
 	alarm      alarm
 
-	version   uint64    // of the options that are obeyed
-	order     bool      // see ordered.go; then nothing is held
-	batches   batches   // of an ORDER sequence
-	gathering gathering // of one, too
+	version   uint64    // of the options in force
+	order     bool      // an ORDER sequence, which caches nothing; see ordered.go
+	batches   batches   // for an ORDER sequence
+	gathering gathering // for an ORDER sequence
 
 	flying     bool         // a reservation is in flight; its goroutine clears this
-	generation uint64       // moves when a reservation that is in flight is void
-	overtaken  stats.Unused // why it moved last
+	generation uint64       // changes when a reservation in flight becomes void
+	overtaken  stats.Unused // reason of the last change
 	trouble    Trouble      // of the reservation in flight
 	reservedAt time.Time    // zero: nothing was reserved yet
-	dry        bool         // nothing is left beyond what is held: no prefetch until somebody asks again
+	dry        bool         // nothing remains beyond the cache: no prefetch until the next caller
 	resting    bool         // the server is unfit: no prefetch until the next take
 
-	end     error // not nil: gives nothing any more
+	end     error // not nil: the cache gives nothing any more
 	buried  bool  // its counts are kept elsewhere
 	waits   uint64
-	fetches uint64 // reservations begun while nobody waited
+	fetches uint64 // reservations that began without a waiting caller
 }
 
 // New makes the cache of a sequence whose row was read as found. It starts nothing.
@@ -120,13 +120,13 @@ func New(all *Common, from Reserver, found store.Row) *Cache {
 	}
 	c.alarm = alarm{ring: c.impatient}
 	c.replan(time.Now())
-	c.sizes.low = 0 // nothing is fetched for a sequence that was only asked about
+	c.sizes.low = 0 // a query about a sequence must not fetch numbers
 	return c
 }
 
-// Take returns the first of n consecutive numbers and the distance between them. It waits at
-// most until deadline, if that is not zero, and else for the caller's patience, or until ctx is
-// done; numbers in memory are handed out without looking at ctx.
+// Take returns the first of n consecutive numbers and the distance between them. It waits at most
+// until deadline, if that is not zero, and otherwise for the caller's patience, or until ctx is
+// done. It gives cached numbers without looking at ctx.
 func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	c.mu.Lock()
 	if c.end == nil && c.line.first == nil {
@@ -147,7 +147,7 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	}
 	if c.flying && errors.Is(c.trouble.Err, link.ErrUnfit) {
 		defer c.mu.Unlock()
-		// the reservation in flight pauses; the first take after that tries again
+		// The reservation in flight pauses; the first take after that tries again.
 		return 0, 0, &AboutError{define.ShownName(c.Name), c.trouble.Err}
 	}
 	if c.order && c.line.length >= maxOrderedQueue {
@@ -177,7 +177,7 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	return first, step, err
 }
 
-// missLocked counts numbers that came, and that are not held.
+// missLocked counts numbers that were reserved and are not cached.
 func (c *Cache) missLocked(why stats.Unused, n uint64) {
 	if c.buried {
 		c.all.Counters.Lose(c.Name, why, n)
@@ -186,23 +186,23 @@ func (c *Cache) missLocked(why stats.Unused, n uint64) {
 	c.stock.miss(why, n)
 }
 
-// Settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
-// they are counted.
+// Settle counts n numbers that were to be returned to the table, unless the cache was dropped
+// meanwhile, and they are counted.
 func (c *Cache) Settle(why stats.Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stock.settle(why, n)
 }
 
-// Empty gives up all that is in memory, of a cache that has ended.
+// Empty discards all cached numbers, for a cache that has ended.
 func (c *Cache) Empty(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stock.empty(why)
 }
 
-// Bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
-// counted as [stats.Counters.Lose] does.
+// Bury is Empty for a cache that was dropped, and returns its counts. It counts a reservation in
+// flight as [stats.Counters.Lose] does.
 func (c *Cache) Bury() stats.Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,10 +219,10 @@ func (c *Cache) flyLocked() {
 	c.all.Owner.Go(c.fly)
 }
 
-// fly reserves segments, one at a time, until nothing is wanted or the cache has ended. A failure
-// is retried with a growing backoff for as long as numbers are wanted, whether or not somebody
-// still waits: so an outage heals by itself. An unfit server is asked again only if somebody has
-// taken or waits for a number since: each attempt there may cost a gap.
+// fly reserves segments, one at a time, until nothing is wanted or the cache has ended. It retries
+// a failure with a growing backoff for as long as numbers are wanted, even without a waiting
+// caller, so that an outage heals by itself. It asks an unfit server again only after a take or for
+// a waiting caller, because each attempt there may cost a gap.
 func (c *Cache) fly(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -249,7 +249,7 @@ func (c *Cache) fly(ctx context.Context) {
 			boarded = time.Now()
 		}
 		c.mu.Unlock()
-		if want == 0 { // everybody has gone
+		if want == 0 { // no caller waits any more
 			c.Reserving.Release()
 			continue
 		}
@@ -264,7 +264,7 @@ func (c *Cache) fly(ctx context.Context) {
 				c.missLocked(c.overtaken, g.Segment.Remaining())
 			}
 		}
-		c.Reserving.Release() // only now: who holds it knows of every number that was reserved
+		c.Reserving.Release() // only now: the next holder of the lock knows of every reserved number
 		if err == nil {
 			var most time.Duration
 			if c.order && !boarded.IsZero() {
@@ -280,12 +280,12 @@ func (c *Cache) fly(ctx context.Context) {
 		pause := c.failLocked(err, need)
 		c.mu.Unlock()
 		if pause > 0 {
-			c.all.Owner.Sleep(await.Jitter(pause)) // cut short by closing, which the next round sees
+			c.all.Owner.Sleep(await.Jitter(pause)) // closing cuts this short, which the next round sees
 		}
 	}
 }
 
-// installLocked adds a reserved segment behind what is held and serves those who wait.
+// installLocked adds a reserved segment behind the cached ones and serves the waiting callers.
 func (c *Cache) installLocked(g store.Grant) {
 	c.sizes.exact = g.Exact
 	c.counter.max, c.counter.top = g.Max, g.Segment.Last()
@@ -295,7 +295,7 @@ func (c *Cache) installLocked(g store.Grant) {
 	if g.Rule.Step != 0 {
 		c.counter.rule, c.counter.cycle = g.Rule, g.Cycle
 	}
-	if g.Version >= c.version { // else something newer is known
+	if g.Version >= c.version { // otherwise a newer version is in force
 		c.orderLocked(g.Order)
 	}
 	c.reservedAt = time.Now()
@@ -310,18 +310,17 @@ func (c *Cache) installLocked(g store.Grant) {
 		c.line.first.joinTried = true
 	}
 	if c.end != nil {
-		return // closed meanwhile: kept, so that it can be given back
+		return // closed meanwhile: kept, so that it can be returned to the table
 	}
 	c.serveLocked()
 	if c.sizes.exact > 0 {
-		// CACHE n may have been typed after this reservation was sized: what exceeds it is given up
-		// at once.
+		// CACHE n may be newer than this reservation: numbers beyond it are discarded.
 		c.stock.trim(c.sizes.exact)
 	}
 }
 
-// failLocked deals with a refused reservation of at least need numbers and says how long to pause
-// before the next attempt.
+// failLocked handles a refused reservation of at least need numbers and returns the pause before
+// the next attempt.
 func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	if c.end != nil {
 		return 0
@@ -331,8 +330,8 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 		c.goneLocked(err)
 		return 0
 	case errors.Is(err, define.ErrExhausted), errors.Is(err, define.ErrSeveral):
-		// Only the first in line is told: the others may want fewer. So may he, if the one that it
-		// is about has gone.
+		// Only the first caller gets the error, because the others may want fewer. So may the
+		// first, if the one that it is about has gone.
 		switch w := c.line.first; {
 		case w == nil:
 			c.dry = true
@@ -342,7 +341,7 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 		}
 		return 0
 	case errors.Is(err, link.ErrUnfit):
-		// Waiting does not mend it, so nobody is made to; the operator reads why.
+		// Waiting does not help, so no caller is made to wait; the log has the reason.
 		c.line.refuseAll(&AboutError{define.ShownName(c.Name), err})
 		c.resting = true
 	case c.order && errors.Is(err, store.OutcomeUnknown):
@@ -350,14 +349,14 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	}
 	pause = c.trouble.GoesOn(c.all.Log, c.Name, c.stock.cached, err, &c.all.Timing)
 	if errors.Is(err, store.OutcomeFrozen) {
-		// it is short, and the end of it is wanted
+		// The change is short, and its end is awaited.
 		c.trouble.pause = min(c.trouble.pause, c.all.Timing.FrozenBackoff)
 	}
 	return pause
 }
 
-// goneLocked ends the cache as its row was deleted. What is left in memory stays unique, but the
-// sequence is no more. Of a DROP the follower mostly tells first.
+// goneLocked ends the cache because its row was deleted. The cached numbers stay unique, but the
+// sequence no longer exists. For a DROP the follower mostly comes first.
 func (c *Cache) goneLocked(err error) {
 	if c.end != nil {
 		return
@@ -370,7 +369,7 @@ func (c *Cache) goneLocked(err error) {
 	c.endLocked(err)
 }
 
-// endLocked makes the cache give nothing any more and tells those who wait why.
+// endLocked makes the cache give nothing any more, with err for the waiting callers.
 func (c *Cache) endLocked(err error) {
 	if c.end == nil {
 		c.end = err
@@ -386,15 +385,16 @@ func (c *Cache) Shut(err error) {
 	c.endLocked(err)
 }
 
-// Ended is the reason why the cache gives nothing any more, or nil.
+// Ended returns the reason why the cache gives nothing any more, or nil.
 func (c *Cache) Ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end
 }
 
-// Unused removes and returns the segment at the upper end of what is held: the only one that nobody
-// has reserved after. It is about to be put back, so its numbers are not spent any more.
+// Unused removes and returns the segment at the upper end of the cache: the only one after which
+// nothing was reserved. It is about to be returned to the table, so its numbers no longer count as
+// spent.
 func (c *Cache) Unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -402,15 +402,15 @@ func (c *Cache) Unused() segment.Segment {
 	return c.stock.release()
 }
 
-// Regain has numbers that were given, and not used, be held again, in front of those that a last
-// reservation may have brought. They are in one segment.
+// Regain caches numbers of one segment again that were given and not used, in front of those that a
+// last reservation may have brought.
 func (c *Cache) Regain(s segment.Segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stock.regain(s)
 }
 
-// endOfWait is what is counted of a wait for numbers.
+// endOfWait returns how a wait for numbers is counted.
 func endOfWait(err error) stats.End {
 	if Unserved(err) {
 		return stats.Unserved
@@ -418,20 +418,20 @@ func endOfWait(err error) stats.End {
 	return stats.Served
 }
 
-// Unserved says whether a wait ended without a number, and not by its caller or because there is no
-// such sequence.
+// Unserved reports whether a wait ended without a number, other than by its caller or because there
+// is no such sequence.
 func Unserved(err error) bool {
 	return errors.As(err, new(*UnavailableError)) || errors.Is(err, define.ErrExhausted) || errors.Is(err, link.ErrUnfit)
 }
 
-// Next is the number that the next take gives from memory, or 0.
+// Next returns the number that the next take gives from memory, or 0.
 func (c *Cache) Next() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stock.next()
 }
 
-// Start is the first number of each period.
+// Start returns the first number of each period.
 func (c *Cache) Start() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -446,7 +446,7 @@ func (c *Cache) Used() bool {
 	return c.stock.given > 0
 }
 
-// Increment is the distance between the sequence's numbers.
+// Increment returns the distance between the sequence's numbers.
 func (c *Cache) Increment() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

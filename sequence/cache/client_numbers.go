@@ -8,24 +8,24 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// This file is what happens where somebody uses numbers that he has chosen himself.
+// This file handles numbers that a client has chosen itself.
 
-// Spent is up to where no server gives a number any more, but to who has it in memory.
+// Spent returns up to where no server gives a number any more, except those in its memory.
 func (c *Cache) Spent() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counter.spent
 }
 
-// Highest is the highest number that the sequence may give.
+// Highest returns the highest number that the sequence may give.
 func (c *Cache) Highest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counter.max
 }
 
-// TakeOut takes numbers out of what is held, and returns the highest that is spent.
-// In steps the numbers are good together only, so all are given up.
+// TakeOut removes numbers from the cache, and returns the highest that is spent. In steps the
+// numbers are useful only together, so all are discarded.
 func (c *Cache) TakeOut(numbers []uint64, inSteps bool) (spent uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ type Move struct {
 	generation uint64
 }
 
-// ToMoveAbove says where the counter goes if it is to be n or above: a segment further.
+// ToMoveAbove returns where the counter goes if it is to be n or above: a segment further.
 func (c *Cache) ToMoveAbove(n uint64) (m Move, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +58,8 @@ func (c *Cache) ToMoveAbove(n uint64) (m Move, err error) {
 	return m, c.end
 }
 
-// Moved takes note of where the counter stands after a move, or why it was not made. OutcomeRestarted:
-// the sequence may have begun again meanwhile, and the counter may be below.
+// Moved records where the counter stands after a move, or why it was not made. With
+// OutcomeRestarted the sequence may have begun again meanwhile, and the counter may be lower.
 func (c *Cache) Moved(m Move, at uint64, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means
+// demandLocked returns how many numbers to reserve now: want ideally, need at least; want 0 means
 // none.
 func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	c.replan(now)
 	ahead := !c.dry && !c.resting
 	switch {
 	case c.order:
-		// nothing is fetched ahead; board says how much
+		// Nothing is fetched ahead; board decides how much.
 		return c.line.needs(), c.line.needs()
 	case c.sizes.exact > 0:
 		want, need, giveUp := c.sizes.demandExact(c.stock.cached, c.line.first, ahead)
@@ -30,7 +30,7 @@ func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	return want, need
 }
 
-// replan brings the sizes up to date. mu is held, or c is not shared yet.
+// replan brings the sizes up to date. mu is locked, or c is not shared yet.
 func (c *Cache) replan(now time.Time) {
 	c.sizes.choose(now, c.all.Owner.Sizing(), c.stock.given, &c.counter)
 }
@@ -55,14 +55,14 @@ func (c *Cache) KeepUp(now time.Time) {
 	}
 }
 
-// Cover is for how long what is held is to last.
+// Cover returns how long the cached numbers should last.
 func (c *Cache) Cover() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sizes.covers(c.all.Owner.Sizing())
 }
 
-// TopUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether
+// TopUp fetches what is missing to the low-water mark, for a sequence in use, and reports whether
 // that goes on.
 func (c *Cache) TopUp(now time.Time) (filling bool) {
 	c.mu.Lock()
@@ -76,14 +76,14 @@ func (c *Cache) TopUp(now time.Time) (filling bool) {
 	return c.stock.cached < c.sizes.low
 }
 
-// Pace is how fast numbers are taken.
+// Pace returns how fast numbers are taken.
 func (c *Cache) Pace() segment.Pace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sizes.pace
 }
 
-// Expect fetches numbers, of which there were none yet, as for those who take them at a pace.
+// Expect fetches numbers for a sequence without any, as for clients that take them at a pace.
 func (c *Cache) Expect(pace segment.Pace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

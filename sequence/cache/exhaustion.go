@@ -16,12 +16,12 @@ import (
 // warnAt are the shares of a sequence's numbers, in percent, at which a warning is due.
 var warnAt = [...]float64{75, 90, 99}
 
-// rateSpan is how long the rate that the end is estimated from looks back: at least half as long.
+// rateSpan is how far back the rate reaches from which the end is estimated: at least half as long.
 const rateSpan = 24 * time.Hour
 
-// Limits say where the numbers of a sequence end.
+// Limits are the range of a sequence's numbers.
 type Limits struct {
-	first uint64 // where they begin
+	first uint64 // the first one
 	End   uint64 // the lowest of MAXVALUE, the id column, the owning column and 2^53-1 if json_safe
 }
 
@@ -33,7 +33,7 @@ func LimitsOf(r *store.Row) Limits {
 	return l
 }
 
-// Used is how much of the numbers up to position is gone, in percent.
+// Used returns how much of the numbers up to position is gone, in percent.
 func (l Limits) Used(position uint64) float64 {
 	switch {
 	case position < l.first:
@@ -44,8 +44,8 @@ func (l Limits) Used(position uint64) float64 {
 	return float64(position-l.first+1) / (float64(l.End-l.first) + 1) * 100
 }
 
-// advance measures how fast the row of a sequence rises, by whomever. It is pure: the clock is an
-// argument. Its owner synchronises.
+// advance measures how fast the row of a sequence rises, through any proxy. It is pure: the clock
+// is an argument. Its owner synchronises.
 type advance struct {
 	from, middle sample
 }
@@ -55,7 +55,7 @@ type sample struct {
 	position uint64
 }
 
-// observe takes note of the row's position.
+// observe records the row's position.
 func (a *advance) observe(now time.Time, position uint64) {
 	s := sample{now, position}
 	if a.from.at.IsZero() || position < a.from.position {
@@ -67,7 +67,7 @@ func (a *advance) observe(now time.Time, position uint64) {
 	}
 }
 
-// rate is in numbers per second; false if too little was seen.
+// rate is in numbers per second; false after too short a time.
 func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 	span := now.Sub(a.from.at)
 	if a.from.at.IsZero() || span < segment.PaceWindow || position < a.from.position {
@@ -83,8 +83,8 @@ type exhaustion struct {
 	warned  int     // how many of warnAt were crossed
 }
 
-// seconds estimates when the numbers run out, of a sequence that has come to a position; +Inf if it
-// is not used. Until its advance was seen for long enough, it goes on at rate.
+// seconds estimates when the numbers of a sequence at a position run out; +Inf if it is not used.
+// Before its advance was observed for long enough, it assumes rate.
 func (e *exhaustion) seconds(now time.Time, position uint64, rate float64) float64 {
 	if e.limits.End <= position {
 		return 0
@@ -98,8 +98,8 @@ func (e *exhaustion) seconds(now time.Time, position uint64, rate float64) float
 	return float64(e.limits.End-position) / rate
 }
 
-// crossed says how much of the numbers up to position is gone, in percent, and whether that is one
-// of the marks more than before.
+// crossed returns how much of the numbers up to position is gone, in percent, and whether a further
+// mark is crossed.
 func (e *exhaustion) crossed(position uint64) (used float64, more bool) {
 	used = e.limits.Used(position)
 	marks := 0
@@ -113,7 +113,7 @@ func (e *exhaustion) crossed(position uint64) (used float64, more bool) {
 	return used, more
 }
 
-// estimate words when the end comes.
+// estimate describes when the end comes.
 func estimate(seconds float64) string {
 	switch {
 	case seconds == 0:
@@ -128,22 +128,22 @@ func estimate(seconds float64) string {
 	return fmt.Sprintf("exhausted in %.0f minutes", math.Ceil(seconds/60))
 }
 
-// percent is used as people are told it: it is not rounded up to the end.
+// percent rounds used for people: never up to the end.
 func percent(used float64) float64 { return math.Floor(used*100) / 100 }
 
-// Limits says where the numbers end.
+// Limits returns the range of the numbers.
 func (c *Cache) Limits() Limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.exhaustion.limits
 }
 
-// StandsAt takes note of how far a sequence has come whose keys are not given here, and how many
-// they are.
+// StandsAt records how far a sequence has come whose keys are not given here, and how many were
+// given.
 func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	given = max(given, c.stock.given) // who read it later may come first
+	given = max(given, c.stock.given) // a later reader may come first
 	c.stock.given, c.stock.reserved = given, given
 	if at > c.counter.top {
 		c.counter.top = at
@@ -151,7 +151,7 @@ func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 	}
 }
 
-// watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
+// watchEndLocked warns when the reserved numbers cross one of the marks, once each.
 func (c *Cache) watchEndLocked(now time.Time) {
 	e := &c.exhaustion
 	e.advance.observe(now, c.counter.top)

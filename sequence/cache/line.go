@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// waiter is a caller that waits for n consecutive numbers. It is used again for another one when
-// that has ended.
+// waiter is a caller that waits for n consecutive numbers. When it has ended it is used again.
 type waiter struct {
 	n          uint64
 	since      time.Time
-	deadline   time.Time // its patience is over then
-	joinTried  bool      // an exact cache has tried to complete the rest that it holds
-	batch      uint64    // of an ORDER sequence: the reservation that it may have numbers of
+	deadline   time.Time // end of its patience
+	joinTried  bool      // an exact cache has tried to complete its rest
+	batch      uint64    // for an ORDER sequence: the reservation whose numbers it may get
 	prev, next *waiter
-	done       bool // guarded by cache.mu: number, step and err are set, and it is off the line
+	done       bool // guarded by cache.mu: number, step and err are set, and it is out of the line
 	number     uint64
 	step       uint64
 	err        error
-	ready      chan struct{} // has room for one: that it is done
+	ready      chan struct{} // signals done; has room for one
 }
 
-// waiterPool has the waiters that nobody uses.
+// waiterPool has the unused waiters.
 type waiterPool struct{ unused sync.Pool }
 
 // get returns a waiter that is in no line.
@@ -35,19 +34,19 @@ func (p *waiterPool) get(n uint64, patience time.Duration) *waiter {
 	return w
 }
 
-// put has w be used again. It is in no line, and nothing is in its channel.
+// put keeps w for another use. It is in no line, and its channel is empty.
 func (p *waiterPool) put(w *waiter) {
 	*w = waiter{ready: w.ready}
 	p.unused.Put(w)
 }
 
-// line is the callers without a number, in the order they came. Its owner synchronises.
+// line has the callers without a number, in the order they came. Its owner synchronises.
 type line struct {
 	first, last *waiter
 	length      int
 }
 
-// push puts w behind all others.
+// push adds w at the end.
 func (l *line) push(w *waiter) {
 	l.length++
 	w.prev = l.last
@@ -59,7 +58,7 @@ func (l *line) push(w *waiter) {
 	l.last = w
 }
 
-// remove takes w out, who wants no number any more.
+// remove takes out w, which wants no number any more.
 func (l *line) remove(w *waiter) {
 	l.length--
 	if w.prev != nil {
@@ -89,15 +88,15 @@ func (l *line) refuse(w *waiter, err error) {
 	w.ready <- struct{}{}
 }
 
-// refuseAll refuses everybody.
+// refuseAll refuses all.
 func (l *line) refuseAll(err error) {
 	for l.first != nil {
 		l.refuse(l.first, err)
 	}
 }
 
-// refuseLate refuses those whose patience is over, each with what err makes of how long it has
-// waited. It returns when the patience of the next one is over, or zero.
+// refuseLate refuses those whose patience is over, with an error that err makes of their wait. It
+// returns when the next patience ends, or zero.
 func (l *line) refuseLate(now time.Time, err func(waited time.Duration) error) (next time.Time) {
 	for w := l.first; w != nil; {
 		following := w.next
@@ -112,7 +111,7 @@ func (l *line) refuseLate(now time.Time, err func(waited time.Duration) error) (
 	return next
 }
 
-// needs is how many numbers the first one wants, or 0.
+// needs returns how many numbers the first one wants, or 0.
 func (l *line) needs() uint64 {
 	if l.first == nil {
 		return 0
@@ -120,8 +119,8 @@ func (l *line) needs() uint64 {
 	return l.first.n
 }
 
-// wanted is how many numbers those want together who wait: a crowd that comes at one moment waits
-// for one reservation.
+// wanted returns how many numbers all waiting callers want together: a crowd that comes at one
+// moment waits for one reservation.
 func (l *line) wanted() (n uint64) {
 	for w := l.first; w != nil && n < maxBatch; w = w.next {
 		n += min(w.n, maxBatch)
@@ -129,16 +128,16 @@ func (l *line) wanted() (n uint64) {
 	return n
 }
 
-// alarm ends the waits of callers whose patience is over. It is one timer for all of them: a timer
-// of his own for each caller of an ORDER sequence is a good part of what a number costs. Its owner
+// alarm ends the waits of callers whose patience is over. All of them share one timer: a timer for
+// each caller of an ORDER sequence would be a good part of the cost of a number. Its owner
 // synchronises.
 type alarm struct {
 	ring  func()
-	timer *time.Timer // calls ring; nil until somebody waits
+	timer *time.Timer // calls ring; nil before the first wait
 	at    time.Time   // when it goes off, or zero: it is not set
 }
 
-// set has it ring at a time, unless it does before.
+// set makes it ring at a time, unless it does so earlier.
 func (a *alarm) set(at time.Time) {
 	if !a.at.IsZero() && !at.Before(a.at) {
 		return
@@ -151,10 +150,10 @@ func (a *alarm) set(at time.Time) {
 	}
 }
 
-// rang has the next set count, whenever that is.
+// rang makes the next set count, for any time.
 func (a *alarm) rang() { a.at = time.Time{} }
 
-// stop ends it, as nobody waits any more.
+// stop ends it when no caller waits any more.
 func (a *alarm) stop() {
 	if a.timer != nil {
 		a.timer.Stop()

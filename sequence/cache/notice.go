@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// Notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
-// has been told. There is one for a sequence at most.
+// Notices are the warnings that a sequence nears its end, for the next client that takes its
+// numbers. There is at most one for a sequence.
 type Notices struct {
 	waiting atomic.Int32 // how many there are
-	mu      sync.Mutex   // taken last of all
+	mu      sync.Mutex   // locked last of all
 	by      map[string]string
 }
 
@@ -25,8 +25,8 @@ func (n *Notices) put(name, text string) {
 	n.waiting.Store(int32(len(n.by)))
 }
 
-// Take returns the warning of a sequence, and drops it; "" if there is none. It costs next to
-// nothing where nothing warns.
+// Take returns the warning of a sequence, and drops it; "" if there is none. Without any warnings
+// it costs next to nothing.
 func (n *Notices) Take(name string) string {
 	if n.waiting.Load() == 0 {
 		return ""
@@ -39,7 +39,7 @@ func (n *Notices) Take(name string) string {
 	return text
 }
 
-// notice words the warning of a sequence.
+// notice is the text of the warning of a sequence.
 func notice(name string, used float64, end uint64, seconds float64) string {
 	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", percent(used), name, end)
 	if !math.IsInf(seconds, 1) {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Callers of an ORDER sequence who ask again as soon as they have been answered fall into two
-// halves: while the UPDATE of one is on its way the other comes back, so that everybody waits for
-// two UPDATEs each time. If a batch waits a moment for those who were just served, nearly all share
-// one. That brings more numbers where an UPDATE is dear, because the server is far away or its
-// commits are slow. Where it is cheap the wait itself costs as much. Where callers do not come back
-// at once it costs them time, which is a small part of what the UPDATE takes.
+// Callers of an ORDER sequence that ask again at once fall into two halves: while the UPDATE of one
+// is on its way the other comes back, so that each caller waits for two UPDATEs every time. If a
+// batch waits a moment for those who were just served, nearly all share one. That gives more
+// numbers where an UPDATE is expensive, because the server is far away or its commits are slow.
+// Where it is cheap the wait itself costs as much. Where callers do not come back at once, it costs
+// them time, which is a small part of the UPDATE's.
 const (
-	dearUpdate  = 2 * time.Millisecond // after a shorter one nobody is waited for
+	dearUpdate  = 2 * time.Millisecond // after a shorter one no batch waits
 	gatherShare = 4                    // the wait is at most this part of the UPDATE
-	leastGather = time.Millisecond     // a shorter timer may last that long, too
+	leastGather = time.Millisecond     // a shorter timer may take as long
 	mostGather  = 20 * time.Millisecond
 )
 
-// gatherTime is for how long at most a batch waits for the callers of the one before, whose UPDATE
+// gatherTime returns how long at most a batch waits for the callers of the one before, whose UPDATE
 // took so long.
 func gatherTime(took time.Duration) time.Duration {
 	if took < dearUpdate {
@@ -30,12 +30,12 @@ func gatherTime(took time.Duration) time.Duration {
 
 // gathering is the wait of a batch for those who were just served. Its owner synchronises.
 type gathering struct {
-	target int           // so many who wait are enough; 0: nobody waits for them
-	full   chan struct{} // has room for one: that they are there
+	target int           // this many waiting callers are enough; 0: no wait
+	full   chan struct{} // signals that they have come; has room for one
 }
 
-// begin says, after an UPDATE that took so long and served some, for how long at most the next one
-// waits for them, where so many wait already.
+// begin returns, after an UPDATE that took so long and served some callers, how long at most the
+// next one waits for them, where so many wait already.
 func (g *gathering) begin(took time.Duration, served, waiting int) (most time.Duration) {
 	all := served + waiting
 	if served == 0 || all < 2 {
@@ -52,7 +52,7 @@ func (g *gathering) begin(took time.Duration, served, waiting int) (most time.Du
 	return most
 }
 
-// arrived ends the wait once enough wait.
+// arrived ends the wait once enough callers wait.
 func (g *gathering) arrived(waiting int) {
 	if g.target > 0 && waiting >= g.target {
 		g.target = 0
@@ -60,7 +60,7 @@ func (g *gathering) arrived(waiting int) {
 	}
 }
 
-// over is after the wait.
+// over ends the gathering.
 func (g *gathering) over() {
 	g.target = 0
 	select {
@@ -69,8 +69,8 @@ func (g *gathering) over() {
 	}
 }
 
-// gather waits as [gathering.begin] said. In any case those who were served have their turn before
-// the next UPDATE is made, unless a processor is free: their answers are ready.
+// gather waits as [gathering.begin] said. In any case the served callers run before the next
+// UPDATE, unless a processor is free, because their answers are ready.
 func (c *Cache) gather(ctx context.Context, most time.Duration) {
 	if most == 0 {
 		runtime.Gosched()
@@ -79,7 +79,7 @@ func (c *Cache) gather(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-c.gathering.full: // set once, before anybody may wait
+	case <-c.gathering.full: // set once, before any caller may wait
 	case <-timer.C:
 	case <-ctx.Done():
 	}

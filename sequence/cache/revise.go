@@ -9,21 +9,21 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// This file is what happens to numbers in memory when the sequence is changed. A reservation in
-// flight may have been made before the change, so what it brings is not used: generation tells it.
+// This file has what happens to cached numbers when the sequence is changed. A reservation in
+// flight may be older than the change, so its numbers are not used: generation shows it.
 
-// overtakeLocked makes what a reservation in flight brings void.
+// overtakeLocked makes the numbers of a reservation in flight void.
 func (c *Cache) overtakeLocked(why stats.Unused) {
 	c.generation++
 	c.overtaken = why
 }
 
-// Void gives up all that is held, as a new epoch has begun.
+// Void discards all cached numbers, because a new epoch has begun.
 func (c *Cache) Void(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(why)
-	c.counter.top = 0 // the next reservation tells
+	c.counter.top = 0 // the next reservation sets it
 }
 
 func (c *Cache) voidLocked(why stats.Unused) {
@@ -32,17 +32,16 @@ func (c *Cache) voidLocked(why stats.Unused) {
 	c.counter.spent = 0 // the row may be lower now
 }
 
-// Flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
-// [Cache.WentBack] says something else, so that it is still known how near the sequence is to its
-// end.
+// Flush discards all cached numbers. The row stays where it is, unless [Cache.WentBack] follows, so
+// that the distance to the end remains known.
 func (c *Cache) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(stats.UnusedFlush)
 }
 
-// FlushUnused is flush, but for the segment at the upper end, which it returns as unused does. It
-// is one step: in between a number of that segment would be held by nobody, and spent.
+// FlushUnused is Flush, except for the segment at the upper end, which it returns as Unused does.
+// It is one step: in between a number of that segment would be in no cache, and spent.
 func (c *Cache) FlushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,23 +50,23 @@ func (c *Cache) FlushUnused() segment.Segment {
 	return seg
 }
 
-// WentBack takes note that numbers above at were given back in a flush.
+// WentBack records that numbers above at were returned to the table in a flush.
 func (c *Cache) WentBack(at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.top = min(c.counter.top, at)
 }
 
-// Unlearn has what is read of the options next count as news, since what is known may be of changes
-// that are lost.
+// Unlearn makes the next options that are read count as news, because the known ones may be of
+// changes that are lost.
 func (c *Cache) Unlearn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version = 0
 }
 
-// Revise brings the cache in line with the options as they are now, and gives up the numbers that
-// do not conform. It reports whether numbers are passed over that were not before.
+// Revise applies the present options to the cache, and discards the numbers that do not conform. It
+// reports whether numbers are passed over that were not before.
 func (c *Cache) Revise(r *store.Row) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +100,8 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 	return passed
 }
 
-// Pass gives up the numbers up to n, and those that a reservation in flight brings. It reports
-// whether that is news.
+// Pass discards the numbers up to n, and those of a reservation in flight. It reports whether that
+// is news.
 func (c *Cache) Pass(n uint64) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,23 +6,23 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// sizes are how many numbers are reserved at a time, and how few are left when that is done. They
-// follow the rate at which numbers are taken, or the CACHE that was typed. Its owner synchronises.
+// sizes are how many numbers are reserved at a time, and at how few remaining ones. They follow the
+// rate at which numbers are taken, or the CACHE that was typed. Its owner synchronises.
 type sizes struct {
 	exact uint64        // the typed CACHE n, or 0 for adaptive
 	cover time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	size  uint64        // of the next segment
-	low   uint64        // below this many held, the next segment is fetched
+	low   uint64        // with fewer cached, the next segment is fetched
 
 	pace     segment.Pace
-	measured uint64 // given, when pace was last told
-	// when pace was last told of numbers given; not when somebody only looked
+	measured uint64 // numbers given at the last measurement of pace
+	// usedAt is the last measurement of pace with numbers given; queries do not count.
 	usedAt time.Time
-	idle   bool // it is filled up as nothing was taken for a while
+	idle   bool // it is filled up because nothing was taken for a while
 }
 
-// choose brings the measured rate, the size and the low-water mark up to date: so many numbers were
-// given since the cache was made, of a counter.
+// choose brings the measured rate, the size and the low-water mark up to date. given counts the
+// numbers since the cache was made.
 func (s *sizes) choose(now time.Time, z Sizing, given uint64, of *counter) {
 	s.pace.Base, s.pace.Cover = z.Least, s.covers(z)
 	s.pace.Observe(now, given-s.measured)
@@ -33,7 +33,7 @@ func (s *sizes) choose(now time.Time, z Sizing, given uint64, of *counter) {
 	if s.exact > 0 {
 		s.size, s.low = s.exact, s.exact/2+1
 		if s.exact == 1 {
-			// whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
+			// CACHE 1 is for numbers in the order of time: none is fetched ahead.
 			s.low = 0
 		}
 		return
@@ -42,7 +42,7 @@ func (s *sizes) choose(now time.Time, z Sizing, given uint64, of *counter) {
 	s.size = z.Share.By(of.rule).Sized(s.size)
 }
 
-// covers is for how long what is held is to last.
+// covers returns how long the cached numbers should last.
 func (s *sizes) covers(z Sizing) time.Duration {
 	if s.cover > 0 {
 		return s.cover
@@ -50,20 +50,21 @@ func (s *sizes) covers(z Sizing) time.Duration {
 	return z.Cover
 }
 
-// whole is how many numbers an idle sequence holds at least: the configured cache, where so many
-// are reserved at a time. One in use may have half of that left before more is fetched, so that it
-// is not reserved for twice.
+// whole returns how many numbers an idle sequence has at least: the configured cache, where so many
+// are reserved at a time. One in use may have half of that before more is fetched, so that it does
+// not reserve twice.
 func (s *sizes) whole() uint64 { return min(s.pace.Base, s.size) }
 
-// rate is how many numbers are taken in a second, after so many were given. It changes nothing.
+// rate returns how many numbers are taken in a second, after so many were given. It changes
+// nothing.
 func (s *sizes) rate(now time.Time, given uint64) float64 {
 	pace := s.pace // a copy
 	pace.Observe(now, given-min(s.measured, given))
 	return pace.Rate()
 }
 
-// demand is how many numbers to reserve where so many are cached and left: want ideally, need at
-// least. Without ahead none are fetched that nobody waits for.
+// demand returns how many numbers to reserve with so many cached and so many that remain: want
+// ideally, need at least. Without ahead none are fetched without a waiting caller.
 func (s *sizes) demand(cached uint64, l *line, left uint64, ahead bool) (want, need uint64) {
 	switch {
 	case l.first != nil:
@@ -74,9 +75,9 @@ func (s *sizes) demand(cached uint64, l *line, left uint64, ahead bool) (want, n
 	return 0, 0
 }
 
-// demandExact is the demand under a typed CACHE n, where first waits, or nobody: never are more
-// than n unused numbers in memory, apart from a run that somebody waits for and that is longer than
-// n by itself. So it may say that what is cached is given up.
+// demandExact is the demand under a typed CACHE n, where first waits, or no caller: never are more
+// than n unused numbers in memory, apart from a run that a caller waits for and that alone is
+// longer than n. So it may demand that the cache is discarded.
 func (s *sizes) demandExact(cached uint64, first *waiter, ahead bool) (want, need uint64, giveUp bool) {
 	switch {
 	case first == nil && ahead && cached < s.low:
@@ -86,7 +87,7 @@ func (s *sizes) demandExact(cached uint64, first *waiter, ahead bool) (want, nee
 	case first.n > s.exact:
 		return first.n, first.n, false
 	case cached > 0 && cached < s.exact && !first.joinTried:
-		// What is missing to n may adjoin the rest and complete the run.
+		// The numbers that are missing to n may adjoin the rest and complete the run.
 		return s.exact - cached, 1, false
 	}
 	return s.exact, first.n, true

@@ -9,10 +9,10 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Never is a time that is too far off to tell.
+// Never is a time that is too far off to show.
 const Never = time.Duration(math.MaxInt64)
 
-// InSeconds is n/rate.
+// InSeconds returns n/rate.
 func InSeconds(n, rate float64) time.Duration {
 	if rate > 0 && n/rate < Never.Seconds() {
 		return time.Duration(n / rate * float64(time.Second))
@@ -20,11 +20,11 @@ func InSeconds(n, rate float64) time.Duration {
 	return Never
 }
 
-// State is how the numbers of a sequence stand.
+// State describes the numbers of a sequence.
 type State struct {
-	Next   uint64 // what the next take gives from memory; 0 if that is not known
+	Next   uint64 // the number of the next take from memory; 0 if unknown
 	Cached uint64 // numbers in memory
-	Size   uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
+	Size   uint64 // how many are reserved at once now; 0 for an ORDER sequence
 	Order  bool
 	Exact  bool // Size was typed as CACHE n
 	Cycle  bool // they begin again at the end
@@ -39,25 +39,25 @@ type State struct {
 	ToEnd     time.Duration
 	CachedFor time.Duration // how long Cached lasts at Rate
 	Skew      time.Duration // how far from the order of time they may be
-	Reserved  time.Time     // when some were last reserved here; zero if none were
+	Reserved  time.Time     // when some were last reserved here; zero: never
 }
 
-// State tells how the numbers stand, as far as is known here. It changes nothing.
+// State returns the state of the numbers, as far as it is known here. It changes nothing.
 func (c *Cache) State(now time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stateLocked(now, c.sizes.rate(now, c.stock.given), c.counter.top)
 }
 
-// Look is state with what its row says, nil if that was not read. Next is what a take gives if
-// nobody else reserves first.
+// Look is State with what its row says, nil if it was not read. Next is what a take gives if no
+// other proxy reserves first.
 func (c *Cache) Look(r *store.Row) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	low, now := c.sizes.low, time.Now()
 	c.replan(now)
 	if c.stock.given == 0 {
-		c.sizes.low = low // looking must not make an unused sequence fetch
+		c.sizes.low = low // a query must not make an unused sequence fetch
 	}
 	if r == nil {
 		return c.stateLocked(now, c.sizes.pace.Rate(), c.counter.top)
@@ -103,8 +103,8 @@ func (c *Cache) tallyLocked() stats.Tally {
 	return stats.Tally{Reserved: c.stock.reserved, Cached: c.stock.cached + c.stock.leaving, Given: c.stock.given, Waits: c.waits, Fetches: c.fetches, Unused: c.stock.gaps}
 }
 
-// GivesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
-// it is known.
+// GivesNow reports whether numbers are in memory, and if not, the known reason why none can be
+// reserved.
 func (c *Cache) GivesNow() (held bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *Cache) GivesNow() (held bool, err error) {
 	case c.stock.cached > 0:
 		return true, nil
 	case c.flying && c.trouble.Err != nil:
-		// being tried again; what failed and is not tried again says nothing of now
+		// It is being tried again; a failure without a further attempt says nothing of now.
 		return false, c.unavailableLocked(0, c.trouble.Err)
 	}
 	if _, ok := c.counter.next(); !ok && !c.counter.cycle {

@@ -18,7 +18,7 @@ func (c *Cache) InSteps(n uint64) *Cache {
 	made.version = c.version
 	made.exhaustion.limits = c.exhaustion.limits
 	made.order = c.order
-	made.exhaustion.warned = len(warnAt) // the other warns
+	made.exhaustion.warned = len(warnAt) // the other one warns
 	c.mu.Unlock()
 	made.replan(time.Now())
 	made.sizes.low = 0
@@ -36,5 +36,5 @@ func (r wholeSteps) Reserve(ctx context.Context, name string, want, need uint64)
 	return r.Reserver.Reserve(ctx, name, r.whole(want), r.whole(need))
 }
 
-// whole rounds up; what is asked for is far from the end of 64 bits.
+// whole rounds up; the numbers asked for are far from the end of 64 bits.
 func (r wholeSteps) whole(numbers uint64) uint64 { return (numbers + r.n - 1) / r.n * r.n }

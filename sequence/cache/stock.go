@@ -10,18 +10,18 @@ import (
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
 const maxQueued = 64
 
-// stock is the numbers of a sequence that are in memory, and the account of all that ever were:
-// what has come is cached, leaving, given or unused. Its owner synchronises.
+// stock is the numbers of a sequence in memory, and the account of all that ever were: each
+// reserved number is cached, leaving, given or unused. Its owner synchronises.
 //
-// The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is
-// too short for a run is therefore skipped if the next segment does not adjoin it.
+// The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that
+// is too short for a run is therefore skipped if the next segment does not adjoin it.
 type stock struct {
 	cur      segment.Segment   // numbers are taken from here
 	queue    []segment.Segment // segments behind cur, rising, adjoining neither cur nor each other
 	cached   uint64            // numbers in cur and queue
-	reserved uint64            // numbers that came
+	reserved uint64            // numbers that were reserved
 	given    uint64            // numbers handed out
-	leaving  uint64            // numbers that are held no more, and are being given back
+	leaving  uint64            // numbers that are no longer cached, and on their way back to the table
 	gaps     stats.UnusedCounts
 }
 
@@ -63,13 +63,13 @@ func (s *stock) advance(n uint64) bool {
 	return false
 }
 
-// lose counts n numbers that were held, and are not given.
+// lose counts n cached numbers that are not given.
 func (s *stock) lose(why stats.Unused, n uint64) {
 	s.cached -= n
 	s.gaps[why] += n
 }
 
-// add holds a segment that came, behind all others.
+// add caches a segment behind all others.
 func (s *stock) add(seg segment.Segment) {
 	s.reserved += seg.Remaining()
 	s.cached += seg.Remaining()
@@ -82,13 +82,13 @@ func (s *stock) add(seg segment.Segment) {
 	s.front()
 }
 
-// miss counts n numbers that came, and that are not held.
+// miss counts n reserved numbers that are not cached.
 func (s *stock) miss(why stats.Unused, n uint64) {
 	s.reserved += n
 	s.gaps[why] += n
 }
 
-// regain holds numbers again that were given, and not used, in front of the highest segment, which
+// regain caches numbers again that were given and not used, in front of the highest segment, which
 // a last reservation may have brought. It does nothing if they do not adjoin it.
 func (s *stock) regain(seg segment.Segment) {
 	switch tail := s.tail(); {
@@ -119,15 +119,15 @@ func (s *stock) front() {
 	}
 }
 
-// full says that as many segments are held as may be.
+// full reports whether as many segments are cached as may be.
 func (s *stock) full() bool { return len(s.queue) >= maxQueued }
 
-// has says whether n is held.
+// has reports whether n is cached.
 func (s *stock) has(n uint64) bool {
 	return s.cur.Has(n) || slices.ContainsFunc(s.queue, func(q segment.Segment) bool { return q.Has(n) })
 }
 
-// next is the number that the next take gives, or 0.
+// next returns the number that the next take gives, or 0.
 func (s *stock) next() uint64 {
 	if next := s.cur.Next(); next != 0 || len(s.queue) == 0 {
 		return next
@@ -135,11 +135,11 @@ func (s *stock) next() uint64 {
 	return s.queue[0].Next()
 }
 
-// highest is the highest number that is held, or 0.
+// highest returns the highest cached number, or 0.
 func (s *stock) highest() uint64 { return max(s.cur.Last(), s.tail().Last()) }
 
-// release takes the segment of the highest numbers out, to be given back: the only one that nobody
-// has reserved after. Settle counts it.
+// release removes the segment of the highest numbers, to be returned to the table: the only one
+// after which nothing was reserved. Settle counts it.
 func (s *stock) release() segment.Segment {
 	tail := s.tail()
 	seg := *tail
@@ -156,20 +156,20 @@ func (s *stock) settle(why stats.Unused, n uint64) {
 	s.gaps[why] += n
 }
 
-// discard gives up all that is held.
+// discard discards all cached numbers.
 func (s *stock) discard(why stats.Unused) {
 	s.lose(why, s.cached)
 	s.cur, s.queue = segment.Segment{}, s.queue[:0]
 }
 
-// empty gives up all that is held, and all that is leaving.
+// empty discards all cached and all leaving numbers.
 func (s *stock) empty(why stats.Unused) {
 	s.settle(why, s.leaving)
 	s.discard(why)
 }
 
-// cut takes n, which is held, out. Where that would leave too many pieces, the numbers of its
-// segment that lie before it are given up.
+// cut removes the cached number n. Where that would make too many pieces, it discards the numbers
+// of its segment before n.
 func (s *stock) cut(n uint64) {
 	at := slices.IndexFunc(s.queue, func(q segment.Segment) bool { return q.Has(n) })
 	whole := &s.cur
@@ -192,7 +192,7 @@ func (s *stock) cut(n uint64) {
 	s.front()
 }
 
-// trim gives up the highest numbers until at most n are held.
+// trim discards the highest numbers until at most n are cached.
 func (s *stock) trim(n uint64) {
 	for s.cached > n {
 		tail := s.tail()
@@ -204,7 +204,7 @@ func (s *stock) trim(n uint64) {
 	}
 }
 
-// dropUpTo gives up the numbers up to n.
+// dropUpTo discards the numbers up to n.
 func (s *stock) dropUpTo(n uint64) {
 	s.sweep(stats.UnusedRestart, func(q *segment.Segment) uint64 {
 		cut := q.UpTo(n)
@@ -213,12 +213,12 @@ func (s *stock) dropUpTo(n uint64) {
 	})
 }
 
-// dropAbove gives up the numbers above n.
+// dropAbove discards the numbers above n.
 func (s *stock) dropAbove(n uint64) {
 	s.sweep(stats.UnusedAlter, func(q *segment.Segment) uint64 { return q.Trim(q.UpTo(n)) })
 }
 
-// sweep applies cut, which takes numbers out of a segment and says how many, to all that is held.
+// sweep applies cut, which removes numbers from a segment and returns how many, to all segments.
 func (s *stock) sweep(why stats.Unused, cut func(*segment.Segment) uint64) {
 	gone := cut(&s.cur)
 	kept := s.queue[:0]

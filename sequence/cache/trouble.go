@@ -8,14 +8,14 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// Trouble is that numbers of a sequence cannot be reserved. Its owner synchronises.
+// Trouble is a failure to reserve numbers of a sequence. Its owner synchronises.
 type Trouble struct {
 	Err   error // why they were last refused; nil after a success
 	since time.Time
 	pause time.Duration // before the next attempt; grows until a success
 }
 
-// GoesOn takes note of a failure while some numbers are left, and returns the pause after it.
+// GoesOn records a failure while some numbers remain, and returns the pause after it.
 func (t *Trouble) GoesOn(log *zap.Logger, sequence string, left uint64, err error, timing *Timing) (pause time.Duration) {
 	if t.Err == nil {
 		t.since = time.Now()
@@ -27,7 +27,7 @@ func (t *Trouble) GoesOn(log *zap.Logger, sequence string, left uint64, err erro
 	return pause
 }
 
-// Over takes note of a success.
+// Over records a success.
 func (t *Trouble) Over(log *zap.Logger, sequence string) {
 	t.pause = 0
 	if t.Err != nil {

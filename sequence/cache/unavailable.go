@@ -9,14 +9,14 @@ import (
 	"seqproxy/sequence/floor"
 )
 
-// UnavailableError: the sequence server could not be asked (in time) and no number was left in
-// memory, or an answer was needed that only the server has. Asking again later helps; nothing has
-// to be restarted.
+// UnavailableError: the sequence server could not be asked (in time) and the cache was empty, or an
+// answer was needed that only the server has. A later attempt may succeed; nothing has to be
+// restarted.
 type UnavailableError struct {
-	Sequence string        // empty where all sequences are meant
+	Sequence string        // "" for all sequences
 	Server   string        // "10.0.0.5:3306"
 	Waited   time.Duration // how long the caller waited; 0 if it did not
-	// Sequence is an ORDER sequence, and Server its home: no other may give its numbers
+	// Ordered: the sequence has ORDER, and Server is its home, which alone may give its numbers.
 	Ordered bool
 	Err     error // the cause
 }
@@ -43,7 +43,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// unavailableLocked is the error of a caller that gets no number.
+// unavailableLocked returns the error of a caller that gets no number.
 func (c *Cache) unavailableLocked(waited time.Duration, cause error) error {
 	server, _ := c.all.Owner.WhyNot(c.Name)
 	return &UnavailableError{Sequence: define.ShownName(c.Name), Server: server, Waited: waited, Ordered: c.order, Err: cause}

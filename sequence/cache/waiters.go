@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// wait blocks until w is served, its patience is over or ctx is done. w is nobody's any more then.
+// wait blocks until w is served, its patience is over or ctx is done. w is then free for another
+// use.
 func (c *Cache) wait(ctx context.Context, w *waiter) (first, step uint64, err error) {
 	defer c.waiters.put(w)
 	select {
@@ -20,12 +21,12 @@ func (c *Cache) wait(ctx context.Context, w *waiter) (first, step uint64, err er
 		return w.number, w.step, w.err
 	}
 	c.line.remove(w)
-	// The waiters behind this one may be satisfied with what it could not use.
+	// A later waiter may use what this one could not.
 	c.serveLocked()
 	return 0, 0, context.Cause(ctx)
 }
 
-// impatient tells those whose patience is over why they get no number.
+// impatient refuses those whose patience is over.
 func (c *Cache) impatient() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,7 @@ func (c *Cache) impatient() {
 		}
 		return c.unavailableLocked(waited, cause)
 	})
-	// Who waited behind them may be satisfied with what they could not use.
+	// A later waiter may use what they could not.
 	c.serveLocked()
 	if c.line.first == nil {
 		return
@@ -49,7 +50,7 @@ func (c *Cache) impatient() {
 	c.alarm.set(next)
 }
 
-// serveLocked gives numbers to those who wait, first come first served, as far as they go.
+// serveLocked gives numbers to waiting callers, first come first served, as far as they go.
 func (c *Cache) serveLocked() {
 	for c.line.first != nil {
 		number, ok := c.stock.take(c.line.first.n)

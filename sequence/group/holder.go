@@ -20,7 +20,7 @@ import (
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
 
-// takeOverChosen is TakeOver of a node that is not read only.
+// takeOverChosen is TakeOver of a node that is writable.
 func (g *Ceilings) takeOverChosen(ctx context.Context, name string, over limit.Holder) error {
 	if err := g.takingOver.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
@@ -205,14 +205,14 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 			return nil, err
 		}
 		if c.Position, err = strconv.ParseUint(id.String, 10, 64); err != nil {
-			continue // whoever reserves there is told
+			continue // the error comes again at the next reservation
 		}
 		all = append(all, c)
 	}
 	return all, found.Err()
 }
 
-// raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
+// raiseSaved makes a sequence that is frozen for a change of plans continue above the windows, too.
 func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) error {
 	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.Table.PlanStart+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
 	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
@@ -221,9 +221,9 @@ func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) err
 	return nil
 }
 
-// windows are those of the counters, which are locked, by the counters' spelling: the server says
-// which names it takes for one. lost are the names of which numbers may have been given and which
-// have no row here: they were dropped, or made so late that this node has not heard of them.
+// windows returns those of the counters, which are locked, by the counters' spelling: the server
+// decides which names are equal. lost are the names whose numbers may have been given and that have
+// no row here: they were dropped, or made so late that this node has not received them.
 func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters []limit.Counter) (windows map[string]uint64, lost []string, err error) {
 	windows = make(map[string]uint64, len(counters))
 	for _, c := range counters {

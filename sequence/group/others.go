@@ -13,7 +13,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// others is the way to the nodes beside the chosen one, of a cluster to all.
+// others is the access to the nodes besides the chosen one; in a cluster to all.
 type others struct {
 	*Ceilings
 	now *link.Choice
@@ -32,7 +32,7 @@ func (o others) nodes() (all []*link.Node) {
 func (o others) Sight(ctx context.Context) []limit.Look {
 	patience := o.Config.Link.DialTimeout
 	if o.now.Cluster != "" {
-		// this node has what they have, or a majority did not have it
+		// This node has what they have, or a majority did not have it.
 		patience = min(patience, o.patience.Shown)
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
@@ -98,7 +98,7 @@ func (o others) watch(ctx context.Context, n *link.Node, w *limit.Witness, of li
 	}
 }
 
-// toChosen is a connection to the chosen node, which can be written to. The caller closes it.
+// toChosen returns a connection to the chosen node, which is writable. The caller closes it.
 func (g *Ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choice, err error) {
 	if conn, err = g.Conn(ctx); err != nil {
 		return nil, nil, err
@@ -115,7 +115,7 @@ func (g *Ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choi
 	return conn, now, nil
 }
 
-// Group is the group as one attempt sees it, over a connection to the chosen node.
+// Group returns the group as one attempt sees it, over a connection to the chosen node.
 func (g *Ceilings) Group(conn *sql.Conn, now *link.Choice) *limit.Group {
 	return &limit.Group{
 		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.Config.Link.Relaxed,
@@ -125,7 +125,7 @@ func (g *Ceilings) Group(conn *sql.Conn, now *link.Choice) *limit.Group {
 
 // ShownOn returns once need nodes have what was committed on this server before the call, the
 // chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
-// a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
+// a cluster. Nodes that answer may lag for so long. With one node it returns at once.
 func (g *Ceilings) ShownOn(ctx context.Context, lag time.Duration, need int) error {
 	if !g.InForce() {
 		return nil
@@ -138,8 +138,8 @@ func (g *Ceilings) ShownOn(ctx context.Context, lag time.Duration, need int) err
 	if ok, err := g.Group(conn, now).Admitted(ctx, ""); err != nil {
 		return err
 	} else if !ok {
-		// a takeover takes others: with as many callers as there are connections they would wait
-		// for each other
+		// A takeover takes other connections: with as many callers as connections they would wait
+		// for each other.
 		_ = conn.Close()
 		if err := g.takeOverChosen(ctx, "", limit.Holder{}); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (g *Ceilings) ShownOn(ctx context.Context, lag time.Duration, need int) err
 			return top.ID == marked.ID && top.Term == marked.Term && top.Mark >= marked.Mark
 		})
 		if failed == nil || err == nil || ctx.Err() == nil {
-			// an attempt that was cut off says less than the one before
+			// The error of an attempt that was cut off says less than the one before.
 			err = failed
 		}
 		again = limit.IsLagging(err) && time.Since(begin) < lag && ctx.Err() == nil
@@ -184,8 +184,8 @@ func (g *Ceilings) ShownOn(ctx context.Context, lag time.Duration, need int) err
 	return nil
 }
 
-// OnNodes waits for what was committed to be on the other nodes. all: it is on each of them; err: on no
-// majority. What is no group loses nothing.
+// OnNodes waits for the other nodes to have what was committed. all: each of them has it; err: no
+// majority has it. A server that is no group loses nothing.
 func (g *Ceilings) OnNodes(ctx context.Context) (all bool, err error) {
 	n := len(g.Nodes())
 	if err = g.ShownOn(ctx, 0, n); err == nil {
@@ -204,7 +204,7 @@ func (g *Ceilings) OnNodes(ctx context.Context) (all bool, err error) {
 	return false, err
 }
 
-// KeepsPast makes sure that the node in use has r as it was written, or what came after.
+// KeepsPast makes sure that the node in use has r as it was written, or a later version.
 func (g *Ceilings) KeepsPast(ctx context.Context, r *store.Row) error {
 	if !g.InForce() {
 		return nil

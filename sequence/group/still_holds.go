@@ -9,10 +9,10 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// StillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has
-// given higher numbers before it. A cluster that commits on a majority has no need of that. Another
-// request may have found another node since: what is seen of that says nothing about numbers that
-// were reserved over a connection to this one.
+// StillHolds checks, after an ORDER sequence's reservation in a group, that no other node has given
+// higher numbers before it. A cluster that commits on a majority does not need that. Another
+// request may have found another node since, which says nothing about numbers that were reserved
+// over a connection to this one.
 func (g *Ceilings) StillHolds(ctx context.Context, conn *sql.Conn) error {
 	if !g.replicates() {
 		return nil

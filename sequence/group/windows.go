@@ -14,16 +14,16 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// WindowDue reports whether it is time to open the next window of a sequence, of which n numbers
-// that end at last were reserved.
+// WindowDue reports whether it is time to open the next window of a sequence, after a reservation
+// of n numbers that end at last.
 func (g *Ceilings) WindowDue(name string, last, n uint64) bool {
 	ceiling, ok := g.Ceiling(name)
 	width, fits := g.Width(name, last, n)
 	return ok && fits && limit.WindowLow(last, width, ceiling, g.Highest(name))
 }
 
-// OpenNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
-// does.
+// OpenNext opens the next window of a sequence that reserves n numbers at a time, unless another
+// caller does.
 func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
@@ -36,7 +36,7 @@ func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
 		return
 	}
 	if err := g.openWindow(ctx, name, n); g.IsMoved(err) {
-		// else logged; whoever reaches the ceiling is told again
+		// Otherwise it is logged; a caller that reaches the ceiling gets the error again.
 		g.Moved()
 	}
 	g.mu.Lock()
@@ -44,8 +44,8 @@ func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
 	delete(g.opening, name)
 }
 
-// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
-// else did. OutcomeNoRoom: it has not so many left.
+// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless another
+// caller did. OutcomeNoRoom: fewer numbers remain.
 func (g *Ceilings) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
@@ -71,8 +71,8 @@ func (g *Ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	return err
 }
 
-// tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a
-// window that ends where it stands: so nobody begins below after a fail-over.
+// tryWindow is openWindow that logs nothing. With closed, a sequence with fewer numbers gets a
+// window that ends where it stands, so that nothing begins below after a fail-over.
 func (g *Ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
 	conn, now, err := g.toChosen(ctx)
 	if err != nil {
@@ -97,9 +97,9 @@ func (g *Ceilings) tryWindow(ctx context.Context, name string, n uint64, closed 
 	return err
 }
 
-// MakeRoom has the next attempt find room below the ceiling for n numbers, and says how many that may
-// ask for: some are left where no more windows are opened, in steps of need. OutcomeNoRoom: the sequence
-// has not so many left.
+// MakeRoom makes room below the ceiling for n numbers, and returns how many the next attempt may
+// ask for: some may remain where no more windows are opened, in steps of need. OutcomeNoRoom: fewer
+// numbers remain.
 func (g *Ceilings) MakeRoom(ctx context.Context, name string, n, need uint64) (uint64, error) {
 	err := g.openWindow(ctx, name, n)
 	lost := new(limit.SeenError)
@@ -108,14 +108,14 @@ func (g *Ceilings) MakeRoom(ctx context.Context, name string, n, need uint64) (u
 		g.Moved()
 		return n, nil
 	case errors.As(err, &lost) && lost.Newer.Term != 0:
-		// Another node was taken over after this one. If all nodes, looked at again, say that this
-		// is the primary after all, it is taken over anew.
+		// Another node has taken over after this one. If all nodes, looked at again, say that this
+		// is the primary after all, it takes over anew.
 		g.Moved()
 		return n, g.TakeOver(ctx, name, lost.Newer)
 	case errors.Is(err, store.OutcomeNotHolder):
 		return n, g.TakeOver(ctx, name, limit.Holder{})
 	case errors.As(err, new(*limit.SeenError)):
-		// What is left below the ceiling may be given.
+		// The rest below the ceiling may be given.
 		stored, again := g.Find(ctx, name)
 		if again != nil {
 			return n, again
@@ -130,8 +130,8 @@ func (g *Ceilings) MakeRoom(ctx context.Context, name string, n, need uint64) (u
 }
 
 // TakeOver makes the chosen node the holder of all sequences, unless it is that already as far as
-// name is concerned, and no claim that somebody has seen on another node counts more. Where the node
-// turns out to be read only, another is looked for.
+// name is concerned, and no claim that was seen on another node counts more. Where the node turns
+// out to be read only, another is looked for.
 func (g *Ceilings) TakeOver(ctx context.Context, name string, over limit.Holder) error {
 	err := g.takeOverChosen(ctx, name, over)
 	if g.IsMoved(err) {
@@ -142,7 +142,7 @@ func (g *Ceilings) TakeOver(ctx context.Context, name string, over limit.Holder)
 }
 
 // holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
-// not to be written to, or another commit was first.
+// not writable, or another commit was first.
 func (g *Ceilings) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
@@ -162,10 +162,10 @@ func (g *Ceilings) holding(ctx context.Context, name string, f func() error) err
 	}
 }
 
-// errWentBelow: what was moved ahead is not there any more.
+// errWentBelow: a row that was moved ahead is no longer there.
 var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
 
-// KeepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a
+// KeepAbove makes sure that a sequence that was moved ahead, to go on above n, does so after a
 // fail-over, too: either n is below a window that a majority of the nodes has seen, above which the
 // next holder begins, or they have the row itself.
 func (g *Ceilings) KeepAbove(ctx context.Context, name string, n uint64) error {
@@ -195,8 +195,8 @@ func (g *Ceilings) KeepAbove(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
-// MoveAhead moves a counter to floor, which is n or above, if it stands below, and is KeepAbove of n.
-// at is n or above: up to there no number is given any more, after a fail-over neither.
+// MoveAhead moves a counter to floor, which is n or above, if it stands below, and is KeepAbove of
+// n. at is n or above: up to there no number is given any more, even after a fail-over.
 func (g *Ceilings) MoveAhead(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	for range link.MaxAttempts {
 		var to uint64
@@ -217,8 +217,8 @@ func (g *Ceilings) MoveAhead(ctx context.Context, name string, n, floor, end uin
 }
 
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to
-// floor, or to n alone where the ceiling is below floor. Above the ceiling it would give nothing to
-// anybody until other nodes answer.
+// floor, or only to n where the ceiling is below floor. Above the ceiling it would give nothing
+// until other nodes answer.
 func (g *Ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
 	if !g.InForce() {
 		return floor, nil
@@ -227,7 +227,7 @@ func (g *Ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 		return floor, nil
 	}
 	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, store.OutcomeAtCeiling) {
-		return n, nil // of any other error KeepAbove tells
+		return n, nil // KeepAbove returns any other error
 	}
 	stored, err := g.Look(ctx, name)
 	if err == nil && stored.Position() < n {
