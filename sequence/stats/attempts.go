@@ -11,36 +11,36 @@ type Result uint8
 
 // The results.
 const (
-	// ReservedOK: the numbers are there.
+	// ReservedOK: the numbers were reserved.
 	ReservedOK Result = iota
-	// ReservedConflict: a deadlock, or a lock that was not had in time.
+	// ReservedConflict: a deadlock, or a lock wait that took too long.
 	ReservedConflict
 	// ReservedChanged: the sequence, or the plan of the servers, was changed meanwhile, or is being
 	// changed.
 	ReservedChanged
-	// ReservedEnd: so many numbers are not left.
+	// ReservedEnd: fewer numbers remain.
 	ReservedEnd
-	// ReservedNoRow: there is no such sequence there.
+	// ReservedNoRow: the server has no such sequence.
 	ReservedNoRow
-	// ReservedNoCeiling: in a group, the ceiling has to be raised first, or the node is not the one
-	// that holds the sequences.
+	// ReservedNoCeiling: in a group, the ceiling has to be raised first, or the node is not the
+	// holder.
 	ReservedNoCeiling
 	// ReservedRewind: the row had gone back.
 	ReservedRewind
-	// ReservedUnknown: nobody knows whether it was committed.
+	// ReservedUnknown: whether it was committed is unknown.
 	ReservedUnknown
 	// ReservedUnfit: the server or its table could repeat numbers, and is not used.
 	ReservedUnfit
-	// ReservedError: it could not be reached, or refused it for another reason.
+	// ReservedError: the server could not be reached, or refused for another reason.
 	ReservedError
 
-	// Results is how many there are.
+	// Results is the number of results.
 	Results
 )
 
 var resultNames = [Results]string{"ok", "conflict", "changed", "end", "no_row", "no_ceiling", "rewind", "unknown", "unfit", "error"}
 
-// String is the result in a word, as metrics have it.
+// String returns the result in a word, as metrics have it.
 func (r Result) String() string { return resultNames[r] }
 
 // Trials counts the attempts to reserve on one server.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Counters are what the server part counts, and what no cache owns.
+// Counters are the counts of servers, and those that no cache owns.
 type Counters struct {
 	Reservations, Retries, Errors, Rewinds atomic.Uint64
 	Lost                                   Lost // of all sequences
@@ -13,7 +13,7 @@ type Counters struct {
 	Scores *Scores
 }
 
-// score is that of a sequence which a cache was made of.
+// score returns the score of a sequence that has a cache.
 func (c *Counters) score(name string) *Score { return c.Scores.Find(name) }
 
 // Tried counts an attempt to reserve numbers on a server.

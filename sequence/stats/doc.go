@@ -1,8 +1,8 @@
-// Package stats counts what becomes of sequences and of their numbers.
+// Package stats counts the use of sequences and of their numbers.
 //
-// Start at [Score], which counts what becomes of one sequence, apart from what its caches count for
-// themselves: a [Tally]. [Counters] count for all sequences together, and for servers that no cache
-// knows of. [Unused] says why nobody gets a number, [Result] how an attempt to reserve ended.
+// Start at [Score], which counts for one sequence what its caches do not count themselves: a
+// [Tally]. [Counters] count for all sequences together, and for servers that no cache knows.
+// [Unused] says why no client gets a number, [Result] how an attempt to reserve ended.
 //
-// It imports nothing that waits or asks.
+// It imports nothing that waits or does I/O.
 package stats

@@ -8,24 +8,24 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// MaxNamed is how many sequences are counted by their names. What happens to more of them is
-// counted together, as [Others].
+// MaxNamed is how many sequences are counted by their names. Further ones are counted together, as
+// [Others].
 const MaxNamed = 1000
 
-// Others is how those sequences are called that are counted together.
+// Others is the name of the sequences that are counted together.
 const Others = "other"
 
-// Score counts what becomes of one sequence, apart from what its caches count for themselves: what
-// is rare, or takes long anyway. It is safe for concurrent use.
+// Score counts for one sequence what its caches do not count themselves: what is rare, or takes
+// long anyway. It is safe for concurrent use.
 type Score struct {
-	name string // Others: of all that are not named
+	name string // Others: for all that are not named
 
 	waits    atomic.Uint64 // that have ended
 	waited   atomic.Int64  // how long they took together
-	unserved atomic.Uint64 // of them, those that ended without a number, and not by their callers
+	unserved atomic.Uint64 // of them, those without a number, other than by their callers
 	clocks   atomic.Uint64 // of these, those because of a clock
 
-	attempts [Results]atomic.Uint64 // to reserve numbers
+	attempts [Results]atomic.Uint64 // attempts to reserve numbers
 	rewinds  atomic.Uint64
 	lost     Lost
 
@@ -60,7 +60,7 @@ func (l *Score) Ended(after time.Duration, end End) {
 	}
 }
 
-// Counts are what a score has counted.
+// Counts are the counts of a score.
 type Counts struct {
 	Name string // of the sequence, or Others
 
@@ -89,7 +89,7 @@ func (l *Score) Read() *Counts {
 	return c
 }
 
-// Bury keeps the counts of a cache that was dropped, with the numbers that it held.
+// Bury keeps the counts of a cache that was dropped, with its cached numbers.
 func (l *Score) Bury(t *Tally) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +107,8 @@ func NewScores() *Scores {
 	return &Scores{named: make(map[string]*Score), Others: Score{name: Others}}
 }
 
-// Of returns that of a sequence, by the table's spelling, and makes it while there are few. One
-// that bears the name of Others is one of them.
+// Of returns the score of a sequence, by the table's spelling, and makes it while there are few. A
+// sequence with the name of Others is one of them.
 func (l *Scores) Of(name string) *Score {
 	name = define.ScoredName(name)
 	l.mu.Lock()
@@ -124,7 +124,7 @@ func (l *Scores) Of(name string) *Score {
 	return one
 }
 
-// Find returns that of a sequence that a cache was made of, or that of the others.
+// Find returns the score of a sequence that has a cache, or that of the others.
 func (l *Scores) Find(name string) *Score {
 	name = define.ScoredName(name)
 	l.mu.Lock()
@@ -135,14 +135,14 @@ func (l *Scores) Find(name string) *Score {
 	return &l.Others
 }
 
-// Drop forgets that of a sequence that is gone, so that another one may be named.
+// Drop forgets the score of a dropped sequence, so that another one may be named.
 func (l *Scores) Drop(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.named, define.ScoredName(name))
 }
 
-// All are those of named sequences, and that of the others.
+// All returns the scores of named sequences, and that of the others.
 func (l *Scores) All() []*Score {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,12 +1,12 @@
 package stats
 
-// Tally is what each cache counts for itself.
+// Tally is what each cache counts itself.
 type Tally struct {
 	Reserved, Cached, Given, Waits, Fetches uint64
 	Unused                                  UnusedCounts
 }
 
-// Add counts what o has, too.
+// Add adds the counts of o.
 func (t *Tally) Add(o *Tally) {
 	t.Reserved += o.Reserved
 	t.Cached += o.Cached

@@ -2,8 +2,7 @@ package stats
 
 import "sync/atomic"
 
-// Unused says why numbers that were reserved here, or may have been, are given to nobody by this
-// process.
+// Unused says why this process gives no client a number that was reserved here, or may have been.
 type Unused uint8
 
 // The reasons.
@@ -16,27 +15,29 @@ const (
 	UnusedAlter
 	// UnusedDrop: the sequence was dropped.
 	UnusedDrop
-	// UnusedFlush: FLUSH SEQUENCES or Close gave them up, and they could not be given back.
+	// UnusedFlush: FLUSH SEQUENCES or Close discarded them, and they could not be returned to the
+	// table.
 	UnusedFlush
-	// UnusedRun: too few in a row for somebody who wanted several.
+	// UnusedRun: too few in a row for a caller that wanted several.
 	UnusedRun
 	// UnusedCache: more than CACHE n allows.
 	UnusedCache
-	// UnusedChosen: somebody has used a number of his own in their place.
+	// UnusedChosen: a client has used a number of its own in their place.
 	UnusedChosen
-	// UnusedCallerGone: whoever waited for numbers of an ORDER sequence had gone.
+	// UnusedCallerGone: the caller that waited for numbers of an ORDER sequence had gone.
 	UnusedCallerGone
-	// UnusedUnknownCommit: nobody knows whether their reservation was committed. It may be no gap.
+	// UnusedUnknownCommit: whether their reservation was committed is unknown. It may be no gap.
 	UnusedUnknownCommit
 	// UnusedRewind: the row had gone back, and they may have been given before.
 	UnusedRewind
-	// UnusedRefused: the reservation was committed, but could not be made sure of, or remembered.
+	// UnusedRefused: the reservation was committed, but could not be verified, or kept in the state
+	// file.
 	UnusedRefused
-	// UnusedReturned: they were given back to the row, from which they are reserved again. It is no
+	// UnusedReturned: they were returned to the row, from which they are reserved again. It is no
 	// gap.
 	UnusedReturned
 
-	// UnusedReasons is how many there are.
+	// UnusedReasons is the number of reasons.
 	UnusedReasons
 )
 
@@ -44,10 +45,10 @@ var unusedNames = [UnusedReasons]string{
 	"restart", "alter", "drop", "flush", "run", "cache", "chosen", "caller_gone", "unknown_commit", "rewind", "refused", "returned",
 }
 
-// String is the reason in a word, as metrics have it.
+// String returns the reason in a word, as metrics have it.
 func (u Unused) String() string { return unusedNames[u] }
 
-// ReturnedOr is UnusedReturned for numbers that were given back, and else why.
+// ReturnedOr returns UnusedReturned for numbers that were returned to the row, and otherwise why.
 func ReturnedOr(why Unused, done bool) Unused {
 	if done {
 		return UnusedReturned
@@ -55,10 +56,10 @@ func ReturnedOr(why Unused, done bool) Unused {
 	return why
 }
 
-// UnusedCounts are numbers by why they are not used.
+// UnusedCounts are numbers by the reason why they are unused.
 type UnusedCounts [UnusedReasons]uint64
 
-// Sum is how many they are together.
+// Sum returns their total.
 func (u *UnusedCounts) Sum() (n uint64) {
 	for _, of := range u {
 		n += of
@@ -66,7 +67,7 @@ func (u *UnusedCounts) Sum() (n uint64) {
 	return n
 }
 
-// Add counts what o has, too.
+// Add adds the counts of o.
 func (u *UnusedCounts) Add(o *UnusedCounts) {
 	for i, n := range o {
 		u[i] += n
