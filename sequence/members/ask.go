@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"seqproxy/sequence/agree"
 	"seqproxy/sequence/member"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
@@ -32,30 +29,6 @@ func (a *Members) HearPlan(ctx context.Context) (w *View, err error) {
 		return nil
 	})
 	return w, err
-}
-
-// NameFor is how errors call what gives the numbers of a sequence.
-func (a *Members) NameFor(name string) string {
-	if home := a.Next.Home(&a.Now().Among, name); home != nil {
-		return home.Name()
-	}
-	return a.Name()
-}
-
-// FindAll implements [member.Agreement].
-func (a *Members) FindAll(ctx context.Context, among *member.Among, name string) (store.Row, error) {
-	return agree.Of(among, a.Next).Find(ctx, name)
-}
-
-// BeginAgain implements [member.Agreement].
-func (a *Members) BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (left uint64, err error) {
-	return agree.BeginAgain(ctx, v, name, need)
-}
-
-// StaysInForce implements [member.Agreement].
-func (a *Members) StaysInForce(ctx context.Context, plan uint64) bool {
-	w := a.Now()
-	return w.Number == plan && a.Reread(ctx, w) == nil && a.Now() == w
 }
 
 // Clock is the time of the sequence server. Of several members it is the middle one of those that
@@ -152,60 +125,4 @@ func (a *Members) List(ctx context.Context) (all []store.Row, err error) {
 		return nil
 	})
 	return all, err
-}
-
-// KeepMade is keepAbove of those members that can be reached, for a sequence that was made to go on
-// above n.
-func (a *Members) KeepMade(ctx context.Context, name string, n uint64) error {
-	return a.Under(ctx, func(w *View) error {
-		return w.OnLive(ctx, func(ctx context.Context, v *member.Server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
-	})
-}
-
-// RaiseTo moves the counters ahead to floor, which is n or above: of those members that can be
-// reached, and at least of one. at is n or above, and none of them gives a number up to there any
-// more, after a fail-over neither.
-func (a *Members) RaiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
-	err = a.Under(ctx, func(w *View) error {
-		var mu sync.Mutex
-		at = math.MaxUint64
-		err := w.OnLive(ctx, func(ctx context.Context, v *member.Server) error {
-			to, err := v.Ceilings.MoveAhead(ctx, name, n, floor, end)
-			if err == nil {
-				mu.Lock()
-				at = min(at, to)
-				mu.Unlock()
-			}
-			return err
-		})
-		if err == nil {
-			a.Marks.Raise(name, at)
-		}
-		return err
-	})
-	return at, err
-}
-
-// Reserve implements [reserver].
-func (a *Members) Reserve(ctx context.Context, name string, want, need uint64) (g store.Grant, err error) {
-	err = a.Under(ctx, func(w *View) error {
-		var left member.Due
-		g, left, err = a.Next.Reserve(ctx, &w.Among, name, want, need)
-		if err == nil && left.Server != nil {
-			a.NoteDue(Due{Name: name, Due: left})
-		}
-		return err
-	})
-	return g, err
-}
-
-// GiveBack implements [reserver]. Numbers go back where they came from, under the plan under which
-// they came.
-func (a *Members) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	for _, member := range a.Now().Members {
-		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Has(seg.Last())) {
-			return member.GiveBack(ctx, name, epoch, seg)
-		}
-	}
-	return false, nil
 }

@@ -10,6 +10,9 @@ import (
 
 // This file has definitions read and changed by the members of the plan in force.
 
+// definitions is what is defined on members.
+func (a *Members) definitions(w *View) agree.Definitions { return agree.Of(&w.Among, a.Next) }
+
 // Create is [agree.Definitions.Create].
 func (a *Members) Create(ctx context.Context, o agree.New, def define.Definition) (made agree.Made, err error) {
 	err = a.Under(ctx, func(w *View) error {

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/agree"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/member"
@@ -104,64 +103,18 @@ func (a *Members) Known(ctx context.Context) ([]*member.Server, error) {
 	return slices.Clone(a.all), nil
 }
 
-// definitions is what is defined on members.
-func (a *Members) definitions(w *View) agree.Definitions { return agree.Of(&w.Among, a.Next) }
-
-// InUse reports whether numbers may be held, or a member has to be asked whether it serves again:
-// then changes are to be followed.
-func (a *Members) InUse() bool {
-	return a.registered.Load() || slices.ContainsFunc(a.Now().Members, func(v *member.Server) bool { return v.Away() })
-}
-
-// GoAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
-// fails here.
-func (a *Members) GoAhead(ctx context.Context, d Due) {
-	d.Due.GoAhead(ctx, &a.Now().Among, d.Name)
-}
-
 // Now is the members in use at present.
 func (a *Members) Now() *View { return a.view.Load() }
 
-// Home is the member that alone gives the numbers of a sequence, as those of ORDER, or nil.
-func (a *Members) Home(name string) *member.Server { return a.Next.Home(&a.Now().Among, name) }
-
-// Due is what a reservation of a sequence leaves to be done beside its caller.
-type Due struct {
-	Name string
-	member.Due
-}
-
-// NoteDue takes note of what a reservation leaves to be done.
-func (a *Members) NoteDue(what Due) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.dues = append(a.dues, what)
-}
-
-// TakeDue returns what reservations have left to be done since it was asked last.
-func (a *Members) TakeDue() (all []Due) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all, a.dues = a.dues, nil
-	return all
-}
-
-// First is the member that is asked for what one server alone can answer, such as about character
-// sets.
-func (a *Members) First() *member.Server { return a.Now().Members[0] }
-
-// Name is how errors call them.
-func (a *Members) Name() string { return member.NamesOf(a.Now().Members) }
-
-func (a *Members) Close() error {
-	a.Changing.MustAcquire()
-	defer a.Changing.Release()
-	a.closed = true
-	var all []error
-	for _, member := range a.all {
-		all = append(all, member.Close())
+// Ready returns the members in use. It asks which they are before the first use, if several are
+// configured.
+func (a *Members) Ready(ctx context.Context) (*View, error) {
+	if w := a.Now(); w.Settled {
+		return w, nil
+	} else if err := a.Reread(ctx, w); err != nil {
+		return nil, err
 	}
-	return errors.Join(all...)
+	return a.Now(), nil
 }
 
 // maxPlanChanges bounds how often a request begins again because the plan has changed.
@@ -181,6 +134,30 @@ func (a *Members) Under(ctx context.Context, f func(w *View) error) error {
 			return errors.Join(err, errRead)
 		}
 	}
+}
+
+// Home is the member that alone gives the numbers of a sequence, as those of ORDER, or nil.
+func (a *Members) Home(name string) *member.Server { return a.Next.Home(&a.Now().Among, name) }
+
+// First is the member that is asked for what one server alone can answer, such as about character
+// sets.
+func (a *Members) First() *member.Server { return a.Now().Members[0] }
+
+// Name is how errors call them.
+func (a *Members) Name() string { return member.NamesOf(a.Now().Members) }
+
+// NameFor is how errors call what gives the numbers of a sequence.
+func (a *Members) NameFor(name string) string {
+	if home := a.Home(name); home != nil {
+		return home.Name()
+	}
+	return a.Name()
+}
+
+// InUse reports whether numbers may be held, or a member has to be asked whether it serves again:
+// then changes are to be followed.
+func (a *Members) InUse() bool {
+	return a.registered.Load() || slices.ContainsFunc(a.Now().Members, func(v *member.Server) bool { return v.Away() })
 }
 
 // Leave removes this process's entries, also those on members that it has not heard of yet: a plan
@@ -208,4 +185,16 @@ func (a *Members) isOutdated(ctx context.Context, w *View) bool {
 		return err
 	})
 	return slices.Contains(other, true)
+}
+
+// Close closes the connections to all servers. No plan is read from then on.
+func (a *Members) Close() error {
+	a.Changing.MustAcquire()
+	defer a.Changing.Release()
+	a.closed = true
+	var all []error
+	for _, v := range a.all {
+		all = append(all, v.Close())
+	}
+	return errors.Join(all...)
 }

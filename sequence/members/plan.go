@@ -18,17 +18,6 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Ready returns the members in use. It asks which they are before the first use, if several are
-// configured.
-func (a *Members) Ready(ctx context.Context) (*View, error) {
-	if w := a.Now(); w.Settled {
-		return w, nil
-	} else if err := a.Reread(ctx, w); err != nil {
-		return nil, err
-	}
-	return a.Now(), nil
-}
-
 // Reread asks the servers again which plan is in force, after one of them obeyed another plan than
 // old.
 func (a *Members) Reread(ctx context.Context, old *View) error {
