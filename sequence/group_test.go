@@ -707,14 +707,39 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 	both := e.join(t, "both", all)
 	both.take(t, "both", "photos", 3)
 	both.wantLog(t, "sequences held by another node")
-	e.join(t, "later", all, alone).take(t, "later", "photos", 30)
-	eventually(t, "the one that was refused has numbers", func() bool {
-		n, err := early.Take(t.Context(), []byte("photos"), 1)
-		if err == nil {
-			all.add(t, "early", n)
-		}
-		return err == nil
-	})
+	later := e.join(t, "later", all, alone)
+	if n, err := later.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("named alone while others name the group: got %d, %v, want ErrUnfit", n, err)
+	} else {
+		wantText(t, err, "holds the sequences of a group", "nodes", "left alone for good, DELETE FROM")
+	}
+	cutOff(t, both.Sequences)
+	e.Nodes[1].Exec(t, "DELETE FROM app.sequence_holder")
+	for _, m := range []*member{early, later} {
+		eventually(t, "one that was refused has numbers", func() bool {
+			n, err := m.Take(t.Context(), []byte("photos"), 1)
+			if err == nil {
+				all.add(t, "alone", n)
+			}
+			return err == nil
+		})
+	}
+}
+
+// One of several proxies was not told that the server has replicas: no ceiling would bound what it
+// gives.
+func TestAProxyThatNamesThePrimaryOfAGroupAloneGivesNothing(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	alone := func(o *sequence.Options) { o.Servers[0].Nodes = nil; o.Servers[0].Addr = e.Nodes[0].Addr() }
+	e.join(t, "before there was a group", all, alone).take(t, "before", "photos", 3)
+	e.CatchUp(t, 1, 0)
+	e.join(t, "both", all).take(t, "both", "photos", 3)
+	if n, err := e.join(t, "alone", all, alone).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	} else {
+		wantText(t, err, "holds the sequences of a group", "nodes")
+	}
 }
 
 // One that was to become a group and never did has itself as the holder alone, and served alone

@@ -91,6 +91,7 @@ var wordTexts = []struct {
 		{"this proxy cannot enter itself there", "the account may not write `sequence_proxy`", "the GRANT in the text"},
 		{"its engine is", "the table is not InnoDB", "the ALTER in the text"},
 		{"it belongs to a group, whose numbers", "one node of a group is configured alone", "configure all nodes of the [group](sequence-servers.md#groups)"},
+		{"holds the sequences of a group", "the same", "the same; if the node is left alone for good, empty `sequence_holder`"},
 		{"several are configured that do not divide the numbers yet", "there is no plan for these members", "configure one, and ADD the others"},
 		{"it is a group, and one of several that divide the numbers", "a member has `nodes`", "use one group, or several single servers"},
 		{"another sequence server than the plan's", "another server has that address now", "remove the old one, then add it"},

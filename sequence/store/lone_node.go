@@ -10,9 +10,10 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// CheckLoneNode refuses a server without other nodes whose table of holders ends with another
-// holder. The server's counters may stand below what that one gave, and nothing would raise them. A
-// former holder that was away at the take-over does not know of it, and passes.
+// CheckLoneNode refuses a server without other nodes that has holders of a group in its tables. Its
+// counters may stand below what another one gave, and nothing would raise them. Or it is the holder,
+// or was when it was last seen: numbers that are taken of it alone go above all that the next holder
+// knows of.
 func (s *Schema) CheckLoneNode(ctx context.Context, c link.Raw) error {
 	if s.Grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
@@ -29,15 +30,16 @@ func (s *Schema) CheckLoneNode(ctx context.Context, c link.Raw) error {
 	case len(rows) == 0:
 		return nil
 	}
-	holder, complete, first := rows[0][0], rows[0][1] == "1", len(rows) == 1
+	holder, complete := rows[0][0], rows[0][1] == "1"
 	identity, err := c.Holder(ctx)
-	if err != nil {
-		return err
-	}
 	switch {
-	case holder == identity && (complete || first):
-		// it served alone before the first take-over, too
-		return nil
+	case err != nil:
+		return err
+	case holder == identity && !complete && len(rows) == 1:
+		return nil // it served alone before, and no group gave any
+	case holder == identity && complete:
+		return s.Unfit(s.Table.Holder, fmt.Sprintf("%q holds the sequences of a group: numbers that are taken of it alone come again after a fail-over", identity),
+			"list the group's servers under nodes; or, if it is left alone for good, DELETE FROM "+s.Table.Holder)
 	case holder == identity:
 		holder = "another"
 	}
