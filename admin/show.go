@@ -72,19 +72,21 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	}
 	t := &protocol.Table{Columns: showColumns}
 	asked := ctx
-	if away != nil {
-		shown := away
-		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
-			shown = errors.New(text)
+	shown := func(err error) error {
+		if text, hidden := sequence.Public(err); hidden && !by.Monitor {
+			return errors.New(text)
 		}
-		t.Warning = fromMemory("sequences", shown)
+		return err
+	}
+	if away != nil {
+		t.Warning = fromMemory("sequences", shown(away))
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()
 	}
 	warnings, err := numbered(asked, by)
 	if err != nil && t.Warning == nil {
-		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", err))
+		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", shown(err)))
 	}
 	for _, i := range all {
 		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {

@@ -32,7 +32,7 @@ func (s *Server) countRefused(atAdmin bool) {
 }
 
 // Numbered looks, with the accounts of the configuration, which bound columns have AUTO_INCREMENT
-// on more than one shard. An error is of shards that could not be asked.
+// on more than one shard. An error is of servers that could not be asked.
 func (s *Server) Numbered(ctx context.Context) ([]Numbered, error) {
 	set := s.shared.Settings.Load()
 	return set.Numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) { return set.Routes.Lookers(shard), nil })

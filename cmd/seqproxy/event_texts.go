@@ -90,7 +90,7 @@ var eventTexts = []eventEntry{
 	{[]string{"metrics are not complete"}, "some metrics could not be collected for `/metrics`; the others were sent"},
 	{[]string{"HTTP request failed"}, "a client of `http.listen` did not speak HTTP, or was too slow"},
 	{[]string{"bound column has AUTO_INCREMENT on several shards"}, `at the start, for each shard: [keys that a server gives itself](sequences.md#keys-that-a-server-gives-itself)`},
-	{[]string{"bound columns not looked at"}, "a shard could not be asked about AUTO_INCREMENT; the proxy tries again"},
+	{[]string{"bound columns not looked at"}, "a shard could not be asked about AUTO_INCREMENT, or a sequence server about `OWNED BY`; the proxy tries again"},
 	{[]string{"insert id not explained"}, `a server may have given a key itself: [keys of a server](sequences.md#keys-that-a-server-gives-itself)`},
 	{[]string{"slow statement"}, "it took `slow_statement` or longer, with its waits; `code` is its error, `bytes` the size of its answer"},
 	{[]string{"login without its shard"}, "the shard of the schema is away: keys work, statements get error 1429"},

@@ -38,7 +38,7 @@ type CallerSession interface {
 	// every table of the name. There may be no shard.
 	Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest
 	// Numbered looks which bound columns have AUTO_INCREMENT on more than one shard, as
-	// the user. An error is of shards that could not be asked.
+	// the user. An error is of servers that could not be asked.
 	Numbered(ctx context.Context) ([]Numbered, error)
 }
 

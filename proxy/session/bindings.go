@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -196,12 +198,16 @@ func (n *Numbered) Name() string {
 	return n.Binding.Schema + "." + n.Binding.Table + "." + n.Binding.Column
 }
 
-// Numbered looks at the columns that are bound now. See [backend.Routes.AutoIncrements].
+// Numbered looks at the columns that are bound now. The error also says that it is not known which
+// columns own a sequence. See [backend.Routes.AutoIncrements].
 func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]backend.Credentials, error)) (all []Numbered, err error) {
 	if !s.Routes.Many() {
 		return nil, nil
 	}
-	_, _ = s.owners.LoadOwners(ctx) // or those that are known
+	_, unknown := s.owners.LoadOwners(ctx)
+	if unknown != nil {
+		unknown = fmt.Errorf("which columns own a sequence: %w", unknown)
+	}
 	var list []Binding
 	for _, of := range s.boundSoFar().tables {
 		list = append(list, of...)
@@ -210,7 +216,7 @@ func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Sequence, b.Sequence))
 	})
 	if len(list) == 0 {
-		return nil, nil
+		return nil, unknown
 	}
 	columns := make([]backend.Column, len(list))
 	for i, b := range list {
@@ -220,5 +226,5 @@ func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 	for _, f := range found {
 		all = append(all, Numbered{list[f.Column], f.Shard, f.Remedy()})
 	}
-	return all, err
+	return all, errors.Join(unknown, err)
 }

@@ -110,6 +110,15 @@ func TestWithoutTheOwnersNothingCountsAsUnboundWhereThereAreSeveralShards(t *tes
 	}
 }
 
+func TestBoundColumnsAreNotAllLookedAtWithoutTheOwners(t *testing.T) {
+	down := errors.New("down")
+	p := planningWith(t, &lateOwners{err: down}, "one", "other")
+	p.at.set.Routes = p.at.routes
+	if all, err := p.at.set.Numbered(t.Context(), nil); !errors.Is(err, down) || len(all) != 0 {
+		t.Errorf("got %v, %v, want an error that says that the columns are not known", all, err)
+	}
+}
+
 func TestWithOneShardTheConfigurationCountsWithoutTheOwners(t *testing.T) {
 	for name, asks := range asksFirst {
 		for _, configured := range [][]Binding{nil, {{Table: "photos", Column: "id", Sequence: "photos"}}} {
