@@ -107,7 +107,7 @@ func (c *AccountChange) Apply() {
 	for _, v := range known {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()
-			c.s.follow.of(v).hurry.Store(true) // the old account may have kept it from serving
+			c.s.follower.Hurry(v) // the old account may have kept it from serving
 		}
 	}
 }

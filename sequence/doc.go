@@ -15,17 +15,17 @@
 // raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
-// Each change there has a version. Every process asks for the last one three times a second, obeys
-// it (follow.go, cache/revise.go) and says so in its entry among the proxies, which a restart that goes
-// down waits for (restart.go).
+// Each change there has a version. Package follow has this process hear of it, obey it (follow.go,
+// cache/revise.go) and say so in its entry among the proxies, which a restart that goes down waits for
+// (restart.go).
 //
 // Beyond that the files go together by their names. Several servers divide the numbers by
 // segment.Share. plan*.go are how the set of them is changed. Packages group and limit are a server
 // that is a group. order*.go are the sequences that rise in the order of time. Package floor is what
 // outlives the process.
 //
-// A lock that stands further left is taken first: Sequences.planning, follower.work,
-// follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
+// A lock that stands further left is taken first: Sequences.planning, Follower.Lock,
+// Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
 // server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
 // fields of one type for a few lines.
 //

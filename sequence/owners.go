@@ -34,7 +34,7 @@ type Owners struct {
 // long as it has not been asked. It does no I/O, and the first call has changes followed from then
 // on.
 func (s *Sequences) Owners() *Owners {
-	if !s.follow.begun.Load() {
+	if !s.followed.Load() {
 		s.startFollowing()
 	}
 	return s.owners.now.Load()
@@ -54,7 +54,7 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	defer stop()
 	answer := make(chan error, 1)
 	// after the owners are known it goes on, with a sign of life
-	s.spawnBounded(func(ctx context.Context) { answer <- s.refresh(ctx) })
+	s.spawnBounded(func(ctx context.Context) { answer <- s.follower.Refresh(ctx) })
 	var err error
 	select {
 	case <-s.owners.loaded:

@@ -2,10 +2,8 @@ package sequence
 
 import (
 	"context"
-	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/cache"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/steps"
 )
@@ -35,31 +33,5 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 				break
 			}
 		}
-	}
-}
-
-// fillFor tops up the caches before a change of plans freezes the rows, if a server tells that one
-// is proposed.
-func (s *Sequences) fillFor(ctx context.Context, v *server) {
-	var n int
-	err := v.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.Table.Plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
-	if err != nil || n == 0 {
-		return // most have no such table
-	}
-	s.mu.Lock()
-	var all []*cache.Cache
-	for _, q := range s.sequences {
-		if q.clocked == nil { // else its ticks last as long as they are to last
-			all = append(all, q.cachesLocked()...)
-		}
-	}
-	s.mu.Unlock()
-	filling := func() (more bool) {
-		for _, c := range all {
-			more = c.TopUp(time.Now()) || more
-		}
-		return more
-	}
-	for filling() && await.Pause(ctx, s.timing.fillPoll/10) {
 	}
 }

@@ -233,10 +233,10 @@ func (v Server) LeaveOut(err error) { v.v.LeaveOut(err) }
 func (v Server) TakeIn() { v.v.TakeIn() }
 
 // AskAt has it be asked for changes at a time, after it was away. Nothing is followed meanwhile.
-func (v Server) AskAt(at time.Time) { v.s.follow.of(v.v).again = at }
+func (v Server) AskAt(at time.Time) { v.s.follower.Of(v.v).Again = at }
 
 // AskedAt is when it is asked for changes after it was away. Nothing is followed meanwhile.
-func (v Server) AskedAt() time.Time { return v.s.follow.of(v.v).again }
+func (v Server) AskedAt() time.Time { return v.s.follower.Of(v.v).Again }
 
 // TryTime is how long it may take before another one is asked.
 func (v Server) TryTime() time.Duration { return v.v.TryTime() }
@@ -320,19 +320,19 @@ func (v Server) PlanStore() change.Store { return steps.On(v.Store) }
 func (v Server) Retries() uint64 { return v.s.counters.Retries.Load() }
 
 // Hurry has it be asked for changes at once.
-func (v Server) Hurry() { v.s.follow.of(v.v).hurry.Store(true) }
+func (v Server) Hurry() { v.s.follower.Hurry(v.v) }
 
 // WasRead reports whether all definitions were read there once. Nothing is followed meanwhile.
-func (v Server) WasRead() bool { return v.s.follow.of(v.v).loaded }
+func (v Server) WasRead() bool { return v.s.follower.Of(v.v).Loaded }
 
 // Hear asks what was changed there since.
 func (v Server) Hear(ctx context.Context) (store.Changes, error) {
-	return v.ChangesSince(ctx, v.s.follow.of(v.v).seen, false)
+	return v.ChangesSince(ctx, v.s.follower.Of(v.v).Seen, false)
 }
 
 // Obey does what Hear has heard, and tells the server.
 func (v Server) Obey(ctx context.Context, heard store.Changes) error {
-	return v.s.followServer(ctx, v.s.servers.Now(), v.v, heard)
+	return v.s.follower.Follow(ctx, v.s.servers.Now(), v.v, heard)
 }
 
 // KnownSince is where signs of life are given, and since when.

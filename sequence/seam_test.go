@@ -23,10 +23,10 @@ type Inner struct{ s *Sequences }
 func Inside(s *Sequences) Inner { return Inner{s} }
 
 // StopFollowing waits for the round that runs. No change is heard of from then on, until FollowAgain.
-func (in Inner) StopFollowing() { in.s.follow.work.MustAcquire() }
+func (in Inner) StopFollowing() { in.s.follower.Lock.MustAcquire() }
 
 // FollowAgain ends StopFollowing.
-func (in Inner) FollowAgain() { in.s.follow.work.Release() }
+func (in Inner) FollowAgain() { in.s.follower.Lock.Release() }
 
 // StartFollowing has changes followed though no numbers are held.
 func (in Inner) StartFollowing() { in.s.startFollowing() }
@@ -35,14 +35,14 @@ func (in Inner) StartFollowing() { in.s.startFollowing() }
 func (in Inner) Follows() bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
-	return in.s.follow.started
+	return in.s.following
 }
 
 // Look asks once what others have changed.
-func (in Inner) Look(ctx context.Context) error { return in.s.refresh(ctx) }
+func (in Inner) Look(ctx context.Context) error { return in.s.follower.Refresh(ctx) }
 
 // Beat is what a sign of life tells of what is held.
-func (in Inner) Beat() (sequences int, held uint64) { return in.s.holds() }
+func (in Inner) Beat() (sequences int, held uint64) { return followerCaches{in.s}.Holds() }
 
 // ID is the name of this process among the proxies.
 func (in Inner) ID() string { return in.s.servers.ID }
@@ -110,16 +110,16 @@ func (in Inner) Open() bool {
 }
 
 // Begun says whether it was ever begun to follow changes.
-func (in Inner) Begun() bool { return in.s.follow.begun.Load() }
+func (in Inner) Begun() bool { return in.s.followed.Load() }
 
 // SetBegun has it seem so, or not.
-func (in Inner) SetBegun(begun bool) { in.s.follow.begun.Store(begun) }
+func (in Inner) SetBegun(begun bool) { in.s.followed.Store(begun) }
 
 // FollowNothing has nothing be followed, ever.
-func (in Inner) FollowNothing() { in.s.follow.started = true }
+func (in Inner) FollowNothing() { in.s.following = true }
 
 // Round is one round of following.
-func (in Inner) Round(ctx context.Context) error { return in.s.round(ctx) }
+func (in Inner) Round(ctx context.Context) error { return in.s.follower.Round(ctx) }
 
 // SeeChanges obeys what was changed here.
 func (in Inner) SeeChanges(ctx context.Context) { in.s.seeChanges(ctx) }
@@ -198,7 +198,7 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 }
 
 // Following is held during a round of following.
-func (in Inner) Following() await.Lock { return in.s.follow.work }
+func (in Inner) Following() await.Lock { return in.s.follower.Lock }
 
 // Tickets is the server that has the ticket tables.
 func (in Inner) Tickets() *store.Store { return in.s.servers.Configured()[0].Store }

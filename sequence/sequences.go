@@ -18,6 +18,7 @@ import (
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/follow"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/members"
 	"seqproxy/sequence/segment"
@@ -60,7 +61,8 @@ type Sequences struct {
 	counters  stats.Counters
 	clock     machineClock
 	common    cache.Common // to all caches
-	follow    follower
+	follower  *follow.Follower
+	followed  atomic.Bool // changes are followed
 	owners    *ownedColumns
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
@@ -77,7 +79,10 @@ type Sequences struct {
 	planning sync.Mutex
 	planHook func(step, address string) error // see planServers.Did
 	closed   bool                             // guarded by mu
-	gone     stats.Tally                      // guarded by mu; of caches that were dropped
+	// guarded by mu; the goroutine of the follower runs
+	following bool
+	changes   uint64      // guarded by mu; rises when a change is heard, and when it is obeyed
+	gone      stats.Tally // guarded by mu; of caches that were dropped
 
 	scores *stats.Scores
 }
@@ -91,7 +96,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s := &Sequences{
-		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
+		opts: opts, log: opts.Logger, names: newNames(),
 		stopping: make(chan struct{}), sequences: make(map[string]*sequence), ending: make(map[string]await.Lock), scores: stats.NewScores(),
 		timing: opts.timing, clock: machineClock{asking: await.NewLock()},
 	}
@@ -111,6 +116,9 @@ func New(opts Options) (*Sequences, error) {
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
+	s.follower = follow.New(s.servers, followerCaches{s}, followerOwner{s}, follow.Timing{
+		Follow: t.follow, Rarely: t.followRarely, Round: t.round, Beat: t.beat,
+	}, s.log)
 	s.tickets = ticket.NewTables(ticket.Options{
 		Server: s.servers.Configured()[0], Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
 		Timing: ticket.Timing{Again: t.ticketAgain, WarnAgain: t.warnAgain, Conflict: t.Conflict},
@@ -373,7 +381,7 @@ func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case changes != s.follow.changes:
+	case changes != s.changes:
 		return nil, errOutdated
 	}
 	q := s.sequences[found.Name]

@@ -40,7 +40,8 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 var rooms = []string{
 	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
 	"sequence/change", "sequence/link", "sequence/store", "sequence/steps", "sequence/group", "sequence/member",
-	"sequence/agree", "sequence/members", "sequence/cache", "sequence/ticket", "sequence",
+	"sequence/agree", "sequence/members", "sequence/follow", "sequence/cache", "sequence/ticket",
+	"sequence",
 	"proxy/state", "proxy/plan", "proxy/keys", "proxy/login", "proxy/kill", "proxy/hangup",
 	"proxy/session", "proxy", "admin",
 }
