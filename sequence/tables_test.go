@@ -94,6 +94,29 @@ func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	}
 }
 
+// Somebody drops the first table. A proxy makes no empty one in its place, whose numbers others have.
+func TestAFirstTableThatIsGoneIsNotMadeAgain(t *testing.T) {
+	p := newPlace(t)
+	creates := func(o *sequence.Options) { o.CreateUnknown = true }
+	mustTake(t, p.open(t, creates), "photos", 1)
+	p.exec(t, "DROP TABLE sequence")
+	late := p.open(t, creates)
+	n, err := late.Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	}
+	wantText(t, err, "`sequence`: it is gone", "sequence_options", "restore it", "seqproxy schema")
+	examined := p.open(t).Examine(t.Context(), nil)
+	if found := examined[0].Nodes[0].Findings; len(found) != 1 || !strings.Contains(found[0].Error(), "it is gone") {
+		t.Errorf("the examination finds %v", found)
+	}
+	p.withAll(t, nil)
+	eventually(t, "it goes on", func() bool {
+		_, err := late.Create(t.Context(), sequence.CreateOptions{Name: "photos", Start: 5000})
+		return err == nil
+	})
+}
+
 // A table beside that keeps nothing through a crash, or is for something else, is refused.
 func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 	for i := range store.OtherTables {

@@ -127,6 +127,16 @@ func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, fi
 // LacksFirst reports whether the first table is missing.
 func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s.Config.Table) }
 
+// lost returns the finding about a first table that was there, as that of the options is; nil: it was
+// not. An empty one in its place would give its numbers again.
+func (s *Schema) lost(missing []string) error {
+	if !slices.Contains(missing, s.Config.Table) || slices.Contains(missing, s.Config.Table+OptionsSuffix) {
+		return nil
+	}
+	return s.Unfit(s.Table.Sequence, "it is gone, while "+s.Table.Options+" is there: an empty table would give its numbers again",
+		"restore it (docs: Backup and restore); or "+schemaWayOut+", and CREATE each SEQUENCE above all its keys")
+}
+
 // tablesMissing is the finding about missing tables.
 func (s *Schema) tablesMissing(missing []string) error {
 	full := make([]string, len(missing))
@@ -143,8 +153,11 @@ func (s *Schema) tablesMissing(missing []string) error {
 // EachMissing returns a finding for each missing table that a proxy does not make, with the
 // statement that makes it.
 func (s *Schema) EachMissing(missing []string, nameType string) (findings []error) {
+	if err := s.lost(missing); err != nil {
+		findings = append(findings, err)
+	}
 	if s.Config.MayCreate() {
-		return nil
+		return findings
 	}
 	statements := map[string]string{s.Config.Table: createFirst(s.Config.Database, s.Config.Table)}
 	for i := range OtherTables {
@@ -197,6 +210,9 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		if found, err = s.soundTables(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.lost(found.Missing); err != nil {
+		return nil, err
 	}
 	if found.LacksFirst(s) {
 		if err := s.createOne(ctx, c, s.Config.Table, createFirst(s.Config.Database, s.Config.Table)); err != nil {
