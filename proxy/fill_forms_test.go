@@ -103,6 +103,16 @@ func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 	}
 }
 
+// A SET that changes nothing of how texts are read hides no INSERT behind it.
+func TestAnInsertBehindASetOfTheSameCharacterSetIsRead(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	exec(t, c, "CREATE TABLE plain (a VARCHAR(20))",
+		"SET NAMES utf8mb4; SET FOREIGN_KEY_CHECKS = 0; INSERT INTO plain (a) VALUES ('é')",
+		"SET NAMES utf8mb4; INSERT INTO photos (title) VALUES ('é')")
+}
+
 func TestRowsOfOneStatementAreAsFarApartAsDriversThink(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)
 	o.fresh(t)

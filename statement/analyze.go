@@ -1,7 +1,9 @@
 package statement
 
 import (
+	"bytes"
 	"math"
+	"slices"
 
 	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
@@ -52,6 +54,7 @@ type analyzer struct {
 	prepares bool // the text has a PREPARE or EXECUTE IMMEDIATE
 	shifts   bool // an earlier statement may have changed how texts are read
 	shifted  bool // a NEXTVAL follows such a statement
+	renames  bool // an earlier statement may have changed which names texts have, and no more
 	rows     bool // a NEXTVAL of this statement is evaluated once per row of the result
 	targets  bool // in an UPDATE or DELETE, where it names tables
 	grouped  bool // a GROUP BY was seen
@@ -102,7 +105,8 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 			}
 		}
 		if st.shiftsMode(assigned) {
-			a.shifts = true
+			a.renames = true
+			a.shifts = a.shifts || !a.staysUTF8(assigned)
 			st.Words |= ChangesReading
 		}
 		if a.Bad || !more {
@@ -119,6 +123,9 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		st.Kind, st.Parts = first, st.Parts[:0]
 	default:
 		st.Kind = Multi
+		if a.renames && st.namesConverted() {
+			a.shifts, a.shifted = true, a.nextval > 0
+		}
 		if a.prepares || a.shifts && readByMode(sql) && mayBringRows(sql) {
 			st.Words |= MayBringRows
 		}
@@ -371,17 +378,56 @@ func (st *Statement) shiftsMode(assignment int) bool {
 	case Call, Execute, ExecuteImmediate:
 		return true
 	case Set:
-		for i := range st.Assignments[assignment:] {
-			switch as := &st.Assignments[assignment+i]; as.Target {
-			case UserVariable, GlobalVariable, Transaction, Password, Role, StatementFor:
-			case SessionVariable:
-				switch string(as.Name) {
-				case "sql_mode", "character_set_client", "character_set_connection", "collation_connection":
-					return true
-				}
-			default:
-				return true
-			}
+		return slices.ContainsFunc(st.Assignments[assignment:], Assignment.shiftsMode)
+	}
+	return false
+}
+
+// shiftsMode reports whether the assignment may change how the server reads later texts.
+func (as Assignment) shiftsMode() bool {
+	switch as.Target {
+	case UserVariable, GlobalVariable, Transaction, Password, Role, StatementFor:
+		return false
+	case SessionVariable:
+		switch string(as.Name) {
+		case "sql_mode", "character_set_client", "character_set_connection", "collation_connection":
+			return true
+		}
+		return false
+	}
+	return true
+}
+
+// staysUTF8 reports whether a statement for which shiftsMode is true is SET NAMES utf8mb4, or utf8,
+// where texts are read as UTF-8. Bytes of another set may have become other characters, but quotes
+// and words end where they did.
+func (a *analyzer) staysUTF8(assignment int) bool {
+	if a.st.Kind != Set || a.Mode.Charset != lex.UTF8 {
+		return false
+	}
+	for _, as := range a.st.Assignments[assignment:] {
+		if !as.shiftsMode() {
+			continue
+		}
+		name, _, _ := bytes.Cut(a.Src[as.Start:as.End], []byte(" "))
+		if as.Target != Names || !isAnyOf(bytes.Trim(name, "'"), "utf8mb4", "utf8mb3", "utf8") {
+			return false
+		}
+	}
+	return true
+}
+
+// namesConverted reports whether the text has names of tables or sequences that depend on the
+// character set.
+func (st *Statement) namesConverted() bool {
+	for i := range st.Tables {
+		if !lex.ASCII(st.Tables[i].Name) || !lex.ASCII(st.Tables[i].Schema) {
+			return true
+		}
+	}
+	for i := range st.Calls {
+		if !lex.ASCII(st.Calls[i].Name) || !lex.ASCII(st.Calls[i].Schema) {
+			return true
 		}
 	}
 	return false

@@ -199,6 +199,8 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"set @a = 1, autocommit = 0, session wait_timeout = 5; select nextval('a'), \"é\"", "1@1"},
 		{"set names utf8mb4; select nextval('a')", "1@1"},
 		{"set names gbk; insert into t values (nextval('a'), 'é')", shifted},
+		{"set names utf8mb4; insert into t values (nextval('a'), 'é')", "1@1"},
+		{"set names utf8mb4; insert into t values (nextval('é'), 'a')", shifted},
 		{"set sql_mode = ''; insert into t values (nextval('a'), \"b\")", shifted},
 		{"set @a = 1, session sql_mode = ''; insert into t values (nextval('a'), '\\'')", shifted},
 		{"call p(); insert into t values (nextval('a'), '\\'')", shifted},

@@ -59,6 +59,12 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		{"begin not atomic do 1; end; insert into t values (1); \x01", lex.Mode{}, true},
 		{"set sql_mode = 'NO_BACKSLASH_ESCAPES'; select '\\'; insert into t values ('x') -- '", lex.Mode{}, true},
 		{"set names gbk; select '\xbf\\'; insert into t values ('x') -- '", lex.Mode{}, true},
+		{"set names utf8mb4; insert into t values ('é')", lex.Mode{}, false},
+		{"/*!40101 set names 'utf8' collate utf8_bin */; insert into t values (\"x\")", maria, false},
+		{"set names utf8mb4; insert into é values ('x')", lex.Mode{}, true},
+		{"set names utf8mb4, sql_mode = ''; insert into t values ('é')", lex.Mode{}, true},
+		{"set names binary; insert into t values ('é')", lex.Mode{}, true},
+		{"set names utf8mb4; insert into t values ('é')", lex.Mode{Charset: lex.GBK}, true},
 		{"set @x = 1; select '\\'; insert into t values ('x') -- '", lex.Mode{}, false},
 		// The table of this text is known.
 		{"set statement a = (select 5) for insert into t values (1)", maria, false},
