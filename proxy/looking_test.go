@@ -362,8 +362,8 @@ func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE `both`")
 	for query, want := range map[string]string{
 		"SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE() AND TABLE_TYPE='SEQUENCE'": "both,photos,theirs",
-		"SELECT start_value FROM theirs WHERE minimum_value = 1":                                                                                     "50",
-		"SELECT start_value FROM `both` WHERE minimum_value = 1":                                                                                     "60",
+		"SELECT start_value FROM theirs WHERE minimum_value = 1": "50",
+		"SELECT start_value FROM `both` WHERE minimum_value = 1": "60",
 	} {
 		if got := value(t, c, query); got != want {
 			t.Errorf("%s: got %s, want %s", query, got, want)
