@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,12 +32,12 @@ type bindings struct {
 	owners *sequence.Owners
 }
 
-// named returns the columns that are bound in tables of a name.
-func (b *bindings) named(table []byte) []Binding {
+// all returns the columns that are bound, by their tables.
+func (b *bindings) all() plan.Bindings {
 	if b == nil {
 		return nil
 	}
-	return b.tables.Named(table)
+	return b.tables
 }
 
 // newBindings makes bindings of those of the configuration, and of owners. Of several
@@ -113,23 +114,29 @@ func (f *facts) boundHere() (bool, error) {
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound when that
 // was last looked at.
 type insertsInto struct {
-	names [][]byte // in UTF-8
-	bound *bindings
+	names  [][]byte // in UTF-8
+	others bool     // there may be others
+	bound  *bindings
 }
+
+// none reports whether there are no tables.
+func (in *insertsInto) none() bool { return len(in.names) == 0 && !in.others }
 
 // insertsOf returns those of the text just analysed. What has to be filled in is decided later.
 func (p *planning) insertsOf() (in insertsInto, err error) {
+	in.others = p.stmt.Words&statement.MayBringRows != 0 // it is not read to its end
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
 			continue
 		}
 		if name, err := p.InUTF8(t.Name, p.state.Charset); err == nil {
-			// else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
+		} else {
+			in.others = true
 		}
 	}
-	if len(in.names) > 0 {
+	if !in.none() {
 		in.bound, err = p.bound()
 	}
 	return in, err
@@ -142,15 +149,19 @@ var errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: th
 
 // stillBound is errRebound if a statement that was prepared has to be prepared again.
 func (f *facts) stillBound(in *insertsInto) error {
-	if len(in.names) == 0 {
+	if in.none() {
 		return nil
 	}
 	now, err := f.bound()
 	if err != nil || now == in.bound {
 		return err
 	}
+	before, after := in.bound.all(), now.all()
+	if in.others && !maps.EqualFunc(before, after, slices.Equal[[]Binding]) {
+		return errRebound
+	}
 	for _, name := range in.names {
-		if !slices.Equal(in.bound.named(name), now.named(name)) {
+		if !slices.Equal(before.Named(name), after.Named(name)) {
 			return errRebound
 		}
 	}

@@ -3,12 +3,15 @@ package session
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/state"
 	"seqproxy/sequence"
@@ -107,6 +110,65 @@ func TestWithoutTheOwnersNothingCountsAsUnboundWhereThereAreSeveralShards(t *tes
 		if bound, err := asks(p); bound || err != nil {
 			t.Errorf("%s: bound %v, %v once it is known that no column owns a sequence", name, bound, err)
 		}
+	}
+}
+
+// unreadable has names that cannot be converted, as the sequence server is away.
+type unreadable struct{ sequenceNames }
+
+func (unreadable) InUTF8(context.Context, string, []byte) ([]byte, error) {
+	return nil, errors.New("down")
+}
+
+func TestAStatementWhoseTableCannotBeReadIsPreparedAgainWhenAnythingIsBound(t *testing.T) {
+	for _, charset := range []string{"gbk", ""} {
+		owners := &lateOwners{known: &sequence.Owners{}}
+		p := planningWith(t, owners, "one", "other")
+		p.at.set.names, p.state.Charset = unreadable{}, charset
+		p.stmt.Analyze([]byte("INSERT INTO `\xd5\xd5\xc6\xac` VALUES (1)"), p.state.Mode)
+		in, err := p.insertsOf()
+		if err != nil || in.none() {
+			t.Fatalf("%q: got %+v, %v, want a table", charset, in, err)
+		}
+		if err := p.stillBound(&in); err != nil {
+			t.Errorf("%q: got %v before anything has changed", charset, err)
+		}
+		owners.known = &sequence.Owners{List: []sequence.Owner{{Sequence: "s", Column: define.Column{Table: "照片", Column: "id"}}}}
+		if err := p.stillBound(&in); !errors.Is(err, errRebound) {
+			t.Errorf("%q: got %v once a column is bound, want that it is to be prepared again", charset, err)
+		}
+	}
+}
+
+func TestATextThatIsNotReadToItsEndIsPreparedAgainWhenAnythingIsBound(t *testing.T) {
+	owners := &lateOwners{known: &sequence.Owners{}}
+	p := planningWith(t, owners, "one")
+	p.stmt.Analyze([]byte("SELECT 1; INSERT INTO photos VALUES ('1)"), p.state.Mode)
+	in, err := p.insertsOf()
+	if err != nil || in.none() {
+		t.Fatalf("got %+v, %v, want tables that are not known", in, err)
+	}
+	owners.known = &sequence.Owners{Generation: 1}
+	if err := p.stillBound(&in); err != nil {
+		t.Errorf("got %v, though nothing is bound as before", err)
+	}
+	owners.known = &sequence.Owners{List: []sequence.Owner{{Sequence: "albums", Column: define.Column{Table: "albums", Column: "id"}}}}
+	if err := p.stillBound(&in); !errors.Is(err, errRebound) {
+		t.Errorf("got %v once a column is bound, want that it is to be prepared again", err)
+	}
+}
+
+func TestTheTablesOfAllTextsThatArePreparedAreRemembered(t *testing.T) {
+	all := make(preparedTexts)
+	for i := range maxPrepared {
+		all[strconv.Itoa(i)] = preparedText{}
+	}
+	if err := all.full("0"); err != nil {
+		t.Errorf("a name that is used again: %v", err)
+	}
+	var refused *protocol.ServerError
+	if err := all.full("further"); !errors.As(err, &refused) || refused.Code != mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
+		t.Errorf("a further name: got %v, want 1461", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (p *planning) boundTables() (bool, error) {
 		if bound == nil {
 			return false, err
 		}
-		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
+		if len(bound.tables.Named(t.Name)) > 0 || !ascii(t.Name) {
 			return true, nil
 		}
 	}

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -14,12 +16,25 @@ import (
 // Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
 // server as they are. Those that would take numbers are refused: the driver can prepare them.
 
-// maxTexts bounds the statements prepared as text whose tables a session remembers.
-const maxTexts = 256
-
-// preparedTexts are the statements with tables that a session has prepared as text, by their names
-// in small letters.
+// preparedTexts are the statements that a session has prepared as text, by their names in small
+// letters.
 type preparedTexts map[string]preparedText
+
+// full is an error if one more cannot be remembered.
+func (pt preparedTexts) full(name string) error {
+	if _, again := pt[name]; again || len(pt) < maxPrepared {
+		return nil
+	}
+	return errTooManyPrepared
+}
+
+// forget forgets the statement of a name that is prepared unseen; without a name, all.
+func (pt preparedTexts) forget(name string) {
+	if name == "" {
+		clear(pt)
+	}
+	delete(pt, name)
+}
 
 // preparedText is such a statement.
 type preparedText struct {
@@ -36,11 +51,8 @@ func (t *texts) preparesText(sql []byte) error {
 	d, ok := statement.ReadDynamic(sql, t.state.Mode)
 	switch kind := t.planning.stmt.Kind; {
 	case kind == statement.Execute:
-		if prepared, exists := t.named[d.Name]; ok && exists {
-			t.relay.explained = prepared.explained
-			if err := t.planning.stillBound(&prepared.inserts); err != nil {
-				return err
-			}
+		if err := t.mayExecuteText(d.Name); err != nil {
+			return err
 		}
 		return t.delivery.single(sql)
 	case kind == statement.Deallocate:
@@ -53,6 +65,7 @@ func (t *texts) preparesText(sql []byte) error {
 		if bound, err := t.planning.boundHere(); err != nil {
 			return err
 		} else if !bound {
+			t.named.forget(d.Name)
 			return t.delivery.single(sql)
 		}
 		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
@@ -60,6 +73,9 @@ func (t *texts) preparesText(sql []byte) error {
 	}
 	prepared, err := t.planning.mayPrepare(sql, &d)
 	if err != nil {
+		return err
+	}
+	if err := t.named.full(d.Name); err != nil {
 		return err
 	}
 	t.relay.explained = prepared.explained
@@ -75,7 +91,7 @@ func (t *texts) preparesText(sql []byte) error {
 	if err != nil || t.planning.stmt.Kind != statement.Prepare {
 		return err
 	}
-	if t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 || len(prepared.inserts.names) == 0 || len(t.named) >= maxTexts {
+	if t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
 		delete(t.named, d.Name) // if it failed the name is nobody's
 		return nil
 	}
@@ -86,12 +102,31 @@ func (t *texts) preparesText(sql []byte) error {
 	return nil
 }
 
+// mayExecuteText refuses EXECUTE of a statement whose tables were bound since, or that was prepared
+// unseen, where columns are bound: it may be an INSERT.
+func (t *texts) mayExecuteText(name string) error {
+	if prepared, known := t.named[name]; known {
+		t.relay.explained = prepared.explained
+		return t.planning.stillBound(&prepared.inserts)
+	}
+	if !t.state.Pinned(state.PinSQLPrepare) && !t.state.Pinned(state.PinOpaque) {
+		return nil // there is none
+	}
+	bound, err := t.planning.boundHere()
+	if bound {
+		err = protocol.NotSupported("EXECUTE of a statement that a routine or one of several statements has prepared is not supported where columns are filled from sequences " +
+			"(OWNED BY or [[bind]]): send PREPARE alone")
+	}
+	return err
+}
+
 // mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
 func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
 	text, mode := d.Text, p.state.Mode
 	if d.Variable {
 		if text, err = p.variableText(sql, d); text == nil || err != nil {
-			return preparedText{runs: statement.RunsOthers}, err
+			bound, unknown := p.bound()
+			return preparedText{runs: statement.RunsOthers, inserts: insertsInto{others: true, bound: bound}}, cmp.Or(err, unknown)
 		}
 		if !ascii(text) && !plan.UTF8Charset(p.state.Charset) {
 			mode.Charset = lex.Unsupported

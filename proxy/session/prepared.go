@@ -66,6 +66,9 @@ func (p *prepared) kept() int { return len(p.local) + len(p.set) }
 // server's, 16382 by default.
 const maxPrepared = 16382
 
+var errTooManyPrepared = protocol.Errorf(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
+	"Can't create more than max_prepared_stmt_count statements (current value: %d)", maxPrepared)
+
 // maxPreparedTexts bounds the texts that a session's statements keep. A server keeps all, and
 // bounds their number for all sessions together.
 const maxPreparedTexts = 1 << 20
@@ -75,8 +78,7 @@ func (ps *preparedSet) add(p *prepared) error {
 		return protocol.NotSupported("statements that are answered here, or are SET, with more than %d bytes of text, prepared in one session, are not supported: send them as text", maxPreparedTexts)
 	}
 	if len(ps.byID) >= maxPrepared {
-		return protocol.Errorf(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
-			"Can't create more than max_prepared_stmt_count statements (current value: %d)", maxPrepared)
+		return errTooManyPrepared
 	}
 	if ps.byID == nil {
 		ps.byID = make(map[uint32]*prepared)

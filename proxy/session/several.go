@@ -19,6 +19,9 @@ func (t *texts) several(sql []byte) error {
 	if err != nil {
 		return err
 	}
+	if t.planning.stmt.Words&statement.SQLPrepare != 0 {
+		t.named.forget("")
+	}
 	defaultStep := t.planning.defaultStepInside(sql)
 	if err := t.delivery.single(sql); err != nil || t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
 		return err
