@@ -43,9 +43,9 @@ func serverWith(tables store.Options, t *timing, tuning *atomic.Pointer[Tuning],
 
 // newMembers are those of the configuration, and those of a plan when it is known.
 func (s *Sequences) newMembers() (*members.Members, error) {
-	marks := floor.NewMarks()
-	configured := make([]*server, len(s.opts.Servers))
-	for i, o := range s.opts.Servers {
+	opts, marks := s.opts, floor.NewMarks()
+	configured := make([]*server, len(opts.Servers))
+	for i, o := range opts.Servers {
 		v, err := s.newMember(o, marks)
 		if err != nil {
 			return nil, err
@@ -55,13 +55,13 @@ func (s *Sequences) newMembers() (*members.Members, error) {
 	return members.New(members.Options{
 		Servers: configured,
 		At: func(address string) (*server, error) {
-			o, err := s.opts.serverAt(address)
+			o, err := opts.serverAt(address)
 			if err != nil {
 				return nil, err
 			}
 			return s.newMember(o, marks)
 		},
-		Interleave: s.opts.Interleave, Marks: marks, Lack: s.timing.lack, Log: s.log,
+		Interleave: opts.Interleave, Marks: marks, Lack: s.timing.lack, Log: s.log,
 	}), nil
 }
 

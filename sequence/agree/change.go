@@ -58,8 +58,7 @@ func (a Definitions) keepAbove(ctx context.Context, name string, n uint64) error
 
 // Drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
 func (a Definitions) Drop(ctx context.Context, name string) (stored string, err error) {
-	// A row that was made again under another spelling has the mark of the old one from then
-	// on.
+	// A row that was made again under another spelling has the mark of the old one from then on.
 	found, err := a.Find(ctx, name)
 	switch {
 	case err != nil && !errors.Is(err, define.ErrExhausted):
@@ -91,8 +90,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 			return 0, false, err
 		}
 		if repeated && !r.Def.Cycle {
-			// what was reserved in rounds before says nothing any more of where the row may
-			// stand
+			// what was reserved in rounds before says nothing any more of where the row may stand
 			r.Epoch = g.version
 		}
 		switch {
@@ -249,7 +247,8 @@ func lastBefore(n uint64, used bool) uint64 {
 // Restart lowers the row of a single server in one transaction, in which no other proxy is
 // registered. The row comes first: who reserves waits for it, or has reserved before, and so was
 // registered before. enlisted fails unless all proxies have had the time to register with the node
-// in use. ofPeriod: it is known to be the counter of a period. Where the outcome is unknown it returns the row as it may be, too.
+// in use. ofPeriod: it is known to be the counter of a period. Where the outcome is unknown it
+// returns the row as it may be, too.
 func (a Definitions) Restart(ctx context.Context, name string, asked define.Alteration, ofPeriod bool, enlisted func() error) (done store.Row, was uint64, err error) {
 	if a.Several() {
 		return done, 0, define.NeedsOneServer("sequence %q: RESTART ... FORCE", name)

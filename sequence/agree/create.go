@@ -23,7 +23,8 @@ type Created struct {
 	First    uint64 // the first number that it will give
 	// First is above Start: Floor is above it, or Given
 	Raised bool
-	// numbers up to it may have been given before, by a sequence of that name, and Floor is below; else 0
+	// numbers up to it may have been given before, by a sequence of that name, and Floor is below;
+	// else 0
 	Given uint64
 }
 

@@ -52,8 +52,8 @@ type Options struct {
 	Servers []*member.Server
 	// At makes a server of a plan that is not known yet, of its address. It does no I/O.
 	At func(address string) (*member.Server, error)
-	// Interleave is how the first plan divides the numbers, if there is none: with change.InterleaveStep
-	// one is made.
+	// Interleave is how numbers are divided if there is no plan: with change.InterleaveStep the
+	// first one is made.
 	Interleave string
 	Marks      *floor.Marks  // of all servers
 	Lack       time.Duration // for so long a member is not asked for a row that it lacks

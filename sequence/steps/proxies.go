@@ -17,9 +17,9 @@ import (
 // knows them, also those that are paused or cut off and do not hear of it for long, and whoever is
 // brought to it takes them over from one of these.
 
-// enterProxies enters those who may hold numbers, in the transaction in which a member accepts a change.
-// Nobody knows who was registered with a removed member alone that could not be asked: one entry
-// stands for them until an operator deletes it.
+// enterProxies enters those who may hold numbers, in the transaction in which a member accepts a
+// change. Nobody knows who was registered with a removed member alone that could not be asked: one
+// entry stands for them until an operator deletes it.
 func (s Store) enterProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, holders change.Holders) error {
 	var lists [][]store.Proxy
 	for _, list := range holders.Proxies {
@@ -37,8 +37,8 @@ func (s Store) enterProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, hol
 	return s.Proxies.Add(ctx, tx, store.MergeProxies(lists))
 }
 
-// copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does so. was is what
-// it was before.
+// copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does
+// so. was is what it was before.
 func (s Store) copyProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, was *change.Membership, theirs []store.Proxy) error {
 	if was.RemovedBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Proxies); err != nil {
