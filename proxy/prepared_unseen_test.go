@@ -5,7 +5,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // TestAStatementThatWasPreparedUnseenIsNotExecutedOnceItsTableIsBound prepares INSERTs in ways in
@@ -33,4 +35,24 @@ func TestAStatementThatWasPreparedUnseenIsNotExecutedOnceItsTableIsBound(t *test
 	exec(t, c, "EXECUTE harmless")
 	// whoever has prepared nothing gets the server's error
 	wantError(t, o.Conn(t, o.Schemas[0], nil), 1243, "EXECUTE routine")
+}
+
+// TestATextBehindMalformedAttributesBringsNoRowsIn sends an INSERT behind attributes of which the
+// proxy cannot say where they end. Servers take some of them.
+func TestATextBehindMalformedAttributesBringsNoRowsIn(t *testing.T) {
+	s := bound(filledPhotos)
+	s.Servers = []*mysqltest.Server{mysqltest.Start(t)}
+	e := newEnv(t, s)
+	e.offers(t, protocol.QueryAttributes, "query attributes")
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], filledTables[0])
+	w := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: attributeCaps}).Proxy
+	direct := e.DirectConn(t, 0, e.Schemas[0], nil)
+	for _, attrs := range []string{"", "\x00\x02", "\x01\x01\x00\x01\x0d\x00\x01a\x03xyz", "\x01\x01\x00\x01\xf3\x00\x01a\x01z", "\x01\x01\x00\x01\x06\x00\x01a"} {
+		w.send(packet(command(protocol.ComQuery, attrs+"INSERT INTO photos (title) VALUES ('unread')")))
+		w.receive(protocol.ShapeResult, nil)
+		w.ping(attrs)
+		if got := value(t, direct, "SELECT COUNT(*) FROM photos"); got != "0" {
+			t.Fatalf("attributes %q: got %s rows with a key of the server", attrs, got)
+		}
+	}
 }

@@ -94,6 +94,11 @@ func (t *texts) query(sql []byte) error {
 // unread passes on a text whose attributes are malformed, or of a kind that no client
 // sends: where it begins is the server's to say, most often with an error.
 func (t *texts) unread() error {
+	if bound, err := t.planning.boundHere(); err != nil {
+		return err
+	} else if bound {
+		return errUnread
+	}
 	c, err := t.at.attachForUnread(statement.RunsOthers)
 	if err != nil {
 		return err
