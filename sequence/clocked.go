@@ -71,7 +71,7 @@ func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (
 		took.first, took.step, err = q.makeOne()
 		return took, err
 	case q.kind.Dated():
-		took.at = q.owner.wall()
+		took.at = q.owner.clock.wall()
 	}
 	took.first, took.step, err = q.numbers.Take(ctx, n, deadline)
 	return took, err
@@ -324,7 +324,7 @@ func (k *clocked) Time(ctx context.Context) (time.Time, error) {
 	s := k.seq.owner
 	server, err := s.servers.Clock(ctx)
 	if err == nil {
-		s.noteClock(server)
+		s.clock.note(server)
 	}
 	return server, err
 }

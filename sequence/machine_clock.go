@@ -9,12 +9,26 @@ import (
 	"seqproxy/sequence/snowflake"
 )
 
-// machineClock is how far the clock of this machine was from that of the sequence server when that
-// was last asked. What passes from then on is counted apart from the clock, so that a step of it is
-// seen at once, and without the server.
+// serverClock is the time of the sequence servers.
+type serverClock interface {
+	Clock(ctx context.Context) (time.Time, error)
+}
+
+// machineClock is the clock of this machine, and how far it was from that of the sequence server
+// when that was last asked. What passes from then on is counted apart from the clock, so that a step
+// of it is seen at once, and without the server.
 type machineClock struct {
+	wall   func() time.Time // what it says
+	server serverClock
+	most   time.Duration // so far from the server's it is believed
+	again  time.Duration // for so long the server is not asked again
+
 	asking await.Lock // held while the server is asked
 	last   atomic.Pointer[clockReading]
+}
+
+func newMachineClock(wall func() time.Time, server serverClock, t *timing) *machineClock {
+	return &machineClock{wall: wall, server: server, most: t.clockOff, again: t.clockAgain, asking: await.NewLock()}
 }
 
 // clockReading is one comparison.
@@ -24,47 +38,44 @@ type clockReading struct {
 	off  time.Duration // that this was ahead of the server
 }
 
-// offAt is how far the clock is ahead of the server's when it says wall, by what is known.
+// offAt is how far the clock is ahead of the server's when it says wall, as far as is known.
 func (r *clockReading) offAt(wall time.Time) time.Duration {
 	return r.off + time.Duration(wall.UnixNano()-r.wall) - time.Since(r.at)
 }
 
-// wall is what the clock of the machine says.
-func (s *Sequences) wall() time.Time { return s.opts.wall() }
-
-// clockAgrees reports whether wall, which the clock has just said, is near the time of the sequence
+// agrees reports whether wall, which the clock has just said, is near the time of the sequence
 // server as far as is known. It does no I/O.
-func (s *Sequences) clockAgrees(wall time.Time) bool {
-	r := s.clock.last.Load()
-	return r != nil && r.offAt(wall).Abs() <= s.timing.clockOff
+func (c *machineClock) agrees(wall time.Time) bool {
+	r := c.last.Load()
+	return r != nil && r.offAt(wall).Abs() <= c.most
 }
 
-// checkClock asks the sequence server for the time, unless that was done a moment ago. The error
-// is a *ClockError if the machine's clock is too far from it.
-func (s *Sequences) checkClock(ctx context.Context, sequence string) error {
-	if err := s.clock.asking.Acquire(ctx); err != nil {
+// check asks the sequence server for the time, unless that was done a moment ago. The error is a
+// *ClockError if the clock is too far from it.
+func (c *machineClock) check(ctx context.Context, sequence string) error {
+	if err := c.asking.Acquire(ctx); err != nil {
 		return err
 	}
-	defer s.clock.asking.Release()
-	r := s.clock.last.Load()
-	if r == nil || time.Since(r.at) >= s.timing.clockAgain {
-		server, err := s.periodRows.clock(ctx)
+	defer c.asking.Release()
+	r := c.last.Load()
+	if r == nil || time.Since(r.at) >= c.again {
+		server, err := c.server.Clock(ctx)
 		if err != nil {
 			return err
 		}
-		r = s.noteClock(server)
+		r = c.note(server)
 	}
-	if off := r.offAt(s.wall()); off.Abs() > s.timing.clockOff {
-		return &snowflake.ClockError{Sequence: sequence, Off: off, Most: s.timing.clockOff}
+	if off := r.offAt(c.wall()); off.Abs() > c.most {
+		return &snowflake.ClockError{Sequence: sequence, Off: off, Most: c.most}
 	}
 	return nil
 }
 
-// noteClock compares the clock with that of the sequence server, which has just said a time.
-func (s *Sequences) noteClock(server time.Time) *clockReading {
-	wall := s.wall()
+// note compares the clock with that of the sequence server, which has just said a time.
+func (c *machineClock) note(server time.Time) *clockReading {
+	wall := c.wall()
 	r := &clockReading{at: time.Now(), wall: wall.UnixNano(), off: wall.Sub(server)}
-	s.clock.last.Store(r)
+	c.last.Store(r)
 	return r
 }
 
@@ -75,5 +86,5 @@ func (s *Sequences) ClockAhead() (ahead time.Duration, known bool) {
 	if r == nil {
 		return 0, false
 	}
-	return r.offAt(s.wall()), true
+	return r.offAt(s.clock.wall()), true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
@@ -14,9 +13,6 @@ import (
 
 // periodServers is the way to the rows of periods on the sequence servers.
 type periodServers struct{ s *Sequences }
-
-// clock implements [periodRows].
-func (p periodServers) clock(ctx context.Context) (time.Time, error) { return p.s.servers.Clock(ctx) }
 
 // counter implements [periodRows]. The options of the sequence hold for the counter: what ALTER has
 // changed meanwhile, or could not change there, it has from then on.
@@ -104,7 +100,7 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 			return Altered{}, err
 		}
 	}
-	now := s.wall()
+	now := s.clock.wall()
 	present, ok := k.Period(now)
 	if !ok {
 		_, err := p.at(now)

@@ -31,8 +31,6 @@ import (
 
 // periodRows is where the counters of periods are, as the sequence servers have them.
 type periodRows interface {
-	// clock is what the server's clock says as this returns.
-	clock(ctx context.Context) (time.Time, error)
 	// counter returns the row of a period of the sequence that q is, and makes it if it is new.
 	// changes is what obeyed said before it was read.
 	counter(ctx context.Context, q *sequence, name string) (found store.Row, changes uint64, err error)
@@ -81,7 +79,7 @@ func (q *sequence) now() *sequence {
 	if q.periods == nil {
 		return q
 	}
-	p, ok := q.kind.Period(q.owner.wall())
+	p, ok := q.kind.Period(q.owner.clock.wall())
 	if of := q.periods.of(p); ok && of != nil {
 		return of.seq
 	}
@@ -95,9 +93,9 @@ func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err er
 		if err = p.seq.numbers.Ended(); err != nil {
 			return t, err
 		}
-		t.at = s.wall()
+		t.at = s.clock.wall()
 		of, err := p.at(t.at)
-		if of == nil || err != nil || !s.clockAgrees(t.at) {
+		if of == nil || err != nil || !s.clock.agrees(t.at) {
 			if deadline.IsZero() {
 				deadline = time.Now().Add(s.patience(ctx))
 			}
@@ -107,7 +105,7 @@ func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err er
 		}
 		t.first, t.step, err = of.seq.numbers.Take(ctx, 1, deadline)
 		if planted.Fault(planted.Date) {
-			t.at = s.wall()
+			t.at = s.clock.wall()
 		}
 		if err == nil || tries == maxMeetings || !errors.Is(err, ErrUnknown) {
 			return t, err
@@ -154,16 +152,16 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
 	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
-		at = s.wall()
+		at = s.clock.wall()
 		if of, err = p.at(at); err == nil {
 			switch is, _ := p.seq.kind.Period(at); {
 			case of == nil:
 				of, err = p.meet(ctx, is)
-			case !s.clockAgrees(at):
-				err = s.checkClock(ctx, define.ShownName(p.seq.name))
+			case !s.clock.agrees(at):
+				err = s.clock.check(ctx, define.ShownName(p.seq.name))
 			}
 		}
-		if err == nil && s.clockAgrees(at) {
+		if err == nil && s.clock.agrees(at) {
 			return of, at, nil
 		}
 		if err != nil && final(err) || !await.Pause(ctx, await.Jitter(backoff)) {
@@ -242,7 +240,7 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	if err := p.lastUnfit(); err != nil {
 		return nil, err
 	}
-	if err := s.checkClock(ctx, define.ShownName(p.seq.name)); err != nil {
+	if err := s.clock.check(ctx, define.ShownName(p.seq.name)); err != nil {
 		return nil, err
 	}
 	name := define.PeriodName(define.ShownName(p.seq.name), p.seq.kind, is)
@@ -320,7 +318,7 @@ func (p *periods) all() (all []*sequence) {
 // for nothing. Sequences.mu is held, so that Close has not begun to wait.
 func (p *periods) keepUp() {
 	q := p.seq
-	at := q.owner.wall()
+	at := q.owner.clock.wall()
 	next, due := p.due(at)
 	past := p.past(at)
 	if !due && len(past) == 0 {
@@ -360,7 +358,7 @@ func (p *periods) due(at time.Time) (next kind.Period, due bool) {
 	present, _ := p.seq.kind.Period(at)
 	next, ok := p.seq.kind.Period(at.Add(p.ahead))
 	now := p.of(present)
-	if !ok || next == present || now == nil || p.of(next) != nil || !p.seq.owner.clockAgrees(at) {
+	if !ok || next == present || now == nil || p.of(next) != nil || !p.seq.owner.clock.agrees(at) {
 		return next, false
 	}
 	return next, now.seq.numbers.Used()
@@ -422,7 +420,7 @@ func endsBefore(k kind.Kind, now time.Time, d time.Duration) bool {
 // untilReset is d, in which the sequence comes to its end; Never if its counter begins again before
 // that.
 func (q *sequence) untilReset(d time.Duration) time.Duration {
-	if endsBefore(q.kind, q.owner.wall(), d) {
+	if endsBefore(q.kind, q.owner.clock.wall(), d) {
 		return Never
 	}
 	return d
@@ -441,7 +439,7 @@ func (s *Sequences) presentRows(rows []store.Row) []store.Row {
 		}
 	}
 	rows = withoutHidden(rows)
-	at := s.wall()
+	at := s.clock.wall()
 	for i := range rows {
 		if is, ok := presentName(&rows[i], at); ok {
 			if now, known := counts[is]; known {
@@ -454,7 +452,7 @@ func (s *Sequences) presentRows(rows []store.Row) []store.Row {
 
 // presentRow is that of one sequence. ErrUnknown: there is none.
 func (s *Sequences) presentRow(ctx context.Context, base *store.Row) (store.Row, error) {
-	is, ok := presentName(base, s.wall())
+	is, ok := presentName(base, s.clock.wall())
 	if !ok {
 		return *base, nil
 	}

@@ -66,14 +66,14 @@ type PeriodRows interface {
 }
 
 // SetPeriodRows has them be a test's.
-func (in Inner) SetPeriodRows(rows PeriodRows) { in.s.periodRows = periodsOf{in.s, rows} }
+func (in Inner) SetPeriodRows(rows PeriodRows) {
+	in.s.periodRows, in.s.clock.server = periodsOf{in.s, rows}, rows
+}
 
 type periodsOf struct {
 	s    *Sequences
 	rows PeriodRows
 }
-
-func (p periodsOf) clock(ctx context.Context) (time.Time, error) { return p.rows.Clock(ctx) }
 
 func (p periodsOf) counter(ctx context.Context, _ *sequence, name string) (found store.Row, changes uint64, err error) {
 	changes = p.s.obeyed()
@@ -83,17 +83,17 @@ func (p periodsOf) counter(ctx context.Context, _ *sequence, name string) (found
 
 // SetPeriodClock has the sequence servers have a clock of the test's, for FORMAT with RESET.
 func (in Inner) SetPeriodClock(now func() time.Time) {
-	in.s.periodRows = serversAt{in.s.periodRows, now}
+	in.s.clock.server = serversAt{in.s.clock.server, now}
 }
 
 // serversAt are sequence servers with another clock.
 type serversAt struct {
-	periodRows
+	serverClock
 	now func() time.Time
 }
 
-func (s serversAt) clock(ctx context.Context) (time.Time, error) {
-	if _, err := s.periodRows.clock(ctx); err != nil { // it is away
+func (s serversAt) Clock(ctx context.Context) (time.Time, error) {
+	if _, err := s.serverClock.Clock(ctx); err != nil { // it is away
 		return time.Time{}, err
 	}
 	return s.now(), nil

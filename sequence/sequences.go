@@ -59,7 +59,7 @@ type Sequences struct {
 	spellings spellings
 	lookups   singleflight.Group
 	counters  stats.Counters
-	clock     machineClock
+	clock     *machineClock
 	common    cache.Common // to all caches
 	follower  *follow.Follower
 	followed  atomic.Bool // changes are followed
@@ -98,7 +98,7 @@ func New(opts Options) (*Sequences, error) {
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(),
 		stopping: make(chan struct{}), sequences: make(map[string]*sequence), ending: make(map[string]await.Lock), scores: stats.NewScores(),
-		timing: opts.timing, clock: machineClock{asking: await.NewLock()},
+		timing: opts.timing,
 	}
 	s.counters.Scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -112,6 +112,7 @@ func New(opts Options) (*Sequences, error) {
 	s.servers.Marks.Load(s.state)
 	s.owners = newOwnedColumns(s.state, s.log)
 	s.reserver, s.periodRows = s.servers, periodServers{s}
+	s.clock = newMachineClock(opts.wall, s.servers, opts.timing)
 	t := s.timing
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,

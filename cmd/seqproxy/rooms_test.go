@@ -50,7 +50,7 @@ var floors = []floor{
 	{"proxy/session.relay", []string{"proxy/session.attachment", "proxy/session.backends", "proxy/session.batch", "proxy/session.client", "proxy/session.memoryShare", "proxy/session.slow", "proxy/session.idleness"}},
 	{"proxy/session.attachment", []string{"proxy/session.backends", "proxy/session.client", "proxy/session.outside", "proxy/session.prepared", "proxy/session.preparedSet", "proxy/session.Settings"}},
 	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence/follow", "sequence/members", "sequence.ownedColumns", "sequence/agree", "sequence/member", "sequence/group", "sequence/steps", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
+	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence/follow", "sequence/members", "sequence.ownedColumns", "sequence.machineClock", "sequence/agree", "sequence/member", "sequence/group", "sequence/steps", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
 	{"sequence.sequence", []string{"sequence/cache", "sequence/stats"}},
 	{"sequence/ticket.Tables", []string{"sequence/ticket.Counter", "sequence/cache", "sequence/member"}},
 	{"sequence/cache.Cache", []string{"sequence/cache.stock", "sequence/cache.line", "sequence/cache.alarm", "sequence/cache.sizes", "sequence/cache.counter", "sequence/cache.exhaustion", "sequence/cache.batches", "sequence/cache.gathering"}},
