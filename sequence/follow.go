@@ -130,7 +130,7 @@ func (o followerCaches) Heard() []string {
 }
 
 // Holds implements [follow.Caches].
-func (o followerCaches) Holds() (sequences int, held uint64) {
+func (o followerCaches) Holds() (sequences int, cached uint64) {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,12 +139,12 @@ func (o followerCaches) Holds() (sequences int, held uint64) {
 	for _, q := range s.sequences {
 		q.keepUp(now)
 		t := q.tally()
-		held += t.Cached
+		cached += t.Cached
 		for _, stepped := range q.steps {
-			held += stepped.Tally().Cached
+			cached += stepped.Tally().Cached
 		}
 	}
-	return len(s.sequences), held
+	return len(s.sequences), cached
 }
 
 // VoidAll implements [follow.Caches].
@@ -173,8 +173,8 @@ func (s *Sequences) obey(n *follow.News) {
 		s.endLocked(was)
 	}
 	if n.Back {
-		for _, known := range s.sequences {
-			for _, cached := range known.cachesLocked() {
+		for _, q := range s.sequences {
+			for _, cached := range q.cachesLocked() {
 				cached.Unlearn()
 			}
 		}
@@ -192,8 +192,8 @@ func (s *Sequences) obey(n *follow.News) {
 		if void {
 			s.voidLocked(c.Name)
 		}
-		if known := s.sequences[c.Name]; known != nil {
-			known.revise(&c.Row)
+		if q := s.sequences[c.Name]; q != nil {
+			q.revise(&c.Row)
 		}
 	}
 }

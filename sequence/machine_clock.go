@@ -15,8 +15,8 @@ type serverClock interface {
 }
 
 // machineClock is the clock of this machine, and how far it was from that of the sequence server
-// when that was last asked. What passes from then on is counted apart from the clock, so that a step
-// of it is seen at once, and without the server.
+// when that was last asked. What passes from then on is counted apart from the clock, so that a
+// step of it is seen at once, and without the server.
 type machineClock struct {
 	wall   func() time.Time // what it says
 	server serverClock

@@ -27,7 +27,7 @@ type Caches interface {
 	// Obey brings what is in memory in line with changes. They come one at a time.
 	Obey(News)
 	// Holds counts what is in memory, which keeps up with how it is used.
-	Holds() (sequences int, held uint64)
+	Holds() (sequences int, cached uint64)
 	// VoidAll gives up all numbers.
 	VoidAll()
 }
@@ -105,12 +105,12 @@ type Following struct {
 func (f *Follower) Of(v *member.Server) *Following {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.by[v]
-	if known == nil {
-		known = new(Following)
-		f.by[v] = known
+	of := f.by[v]
+	if of == nil {
+		of = new(Following)
+		f.by[v] = of
 	}
-	return known
+	return of
 }
 
 // Hurry has a member be asked again at once, also after failures.
@@ -155,7 +155,7 @@ func (f *Follower) Round(ctx context.Context) error {
 const rowsAtOnce = 500
 
 // watchRows records how far the rows of sequences in use stand on the members, and raises those
-// that have gone back. Changes are obeyed before, so that new epochs and rules are known. It returns
+// that have gone back. It comes after changes were obeyed, whose epochs and rules count. It returns
 // no error: the next round looks again.
 func (f *Follower) watchRows(ctx context.Context) {
 	names := f.caches.Names(rowsAtOnce)
@@ -212,8 +212,8 @@ func (f *Follower) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// takeInOrOut has members that have answered be asked for numbers, and others not. It reports whether
-// one is back that was left out.
+// takeInOrOut has members that have answered be asked for numbers, and others not. It reports
+// whether one is back that was left out.
 func (f *Follower) takeInOrOut(asked []*member.Server, errs []error) (back bool) {
 	for i, v := range asked {
 		of := f.Of(v)
@@ -229,8 +229,8 @@ func (f *Follower) takeInOrOut(asked []*member.Server, errs []error) (back bool)
 	return back
 }
 
-// recordAgain has members record each other's ceilings if one may lack some. If that fails, the next
-// round does.
+// recordAgain has members record each other's ceilings if one may lack some. If that fails, the
+// next round does.
 func (f *Follower) recordAgain(ctx context.Context, w *members.View) {
 	if w != f.members.Now() || !f.mustRecordAgain(w) {
 		return

@@ -57,8 +57,8 @@ func (f *Follower) Follow(ctx context.Context, w *members.View, v *member.Server
 	if of.reported == of.Seen && time.Since(of.beaten) < f.timing.Beat && !v.Registry.Missing.Swap(false) {
 		return nil
 	}
-	sequences, held := f.caches.Holds()
-	told, listed, err := v.Beat(ctx, of.Seen, sequences, held)
+	sequences, cached := f.caches.Holds()
+	reported, listed, err := v.Beat(ctx, of.Seen, sequences, cached)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (f *Follower) Follow(ctx context.Context, w *members.View, v *member.Server
 		f.caches.VoidAll()
 		v.OverlookRows() // others may have lowered rows
 	}
-	if of.beaten = time.Now(); told {
+	if of.beaten = time.Now(); reported {
 		of.reported = of.Seen
 	}
 	return nil
@@ -103,8 +103,8 @@ func (f *Follower) news(changed []store.Changed) []store.Changed {
 		f.newest = make(map[string]uint64)
 	}
 	return slices.DeleteFunc(changed, func(c store.Changed) bool {
-		newest, known := f.newest[c.Option]
-		if known && (c.Version < newest || c.Version == newest && c.Gone) {
+		newest, heard := f.newest[c.Option]
+		if heard && (c.Version < newest || c.Version == newest && c.Gone) {
 			return true
 		}
 		f.newest[c.Option] = c.Version

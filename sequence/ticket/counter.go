@@ -164,7 +164,8 @@ func (t *Counter) recentFailure() error {
 	return nil
 }
 
-// lookOnce asks for all callers that wait at the same time, so it listens to none of their contexts.
+// lookOnce asks for all callers that wait at the same time, so it listens to none of their
+// contexts.
 func (t *Counter) lookOnce() (layout *Layout, err error) {
 	err = t.all.Owner.Request(context.Background(), t.cache.Name, func(ctx context.Context) error {
 		layout, err = t.inspect(ctx)

@@ -46,7 +46,8 @@ type Destination interface {
 	// Look says what it is, which number comes next, 0 if none is left, and where it ends.
 	// [define.ErrUnknown]: it is not there.
 	Look(ctx context.Context) (def define.Definition, next, limit uint64, err error)
-	// LimitOfNew is the highest number that it could have. It refuses what several servers cannot have.
+	// LimitOfNew is the highest number that it could have. It refuses what several servers cannot
+	// have.
 	LimitOfNew(ctx context.Context, def *define.Definition) (uint64, error)
 	// Create makes it, and returns its first number.
 	Create(ctx context.Context, def *define.Definition) (first uint64, err error)
@@ -60,7 +61,7 @@ type Destination interface {
 type ImportTiming struct {
 	Silence time.Duration // after which the table's server ends a connection
 	Unlock  time.Duration // for UNLOCK TABLES, even after the caller's time
-	Again   time.Duration // the first pause before a table is locked again that somebody else had locked
+	Again   time.Duration // the first pause after somebody else had locked the table
 }
 
 // CarryOut has a sequence give the numbers behind those that a ticket table gave, and raises
@@ -69,11 +70,11 @@ type ImportTiming struct {
 // whose session settings are changed.
 //
 // The table is locked meanwhile. One number is taken of it, which is nobody's. Then:
-//   - A new sequence: a row is written far ahead, above which the table goes on. Then the sequence is made,
-//     from the number that was taken up to that row. It keeps the step of the table's server, so it never
-//     gives a number of another table that takes turns with this one.
-//   - A sequence that is there: it is raised above the number that was taken. Then a row is written above
-//     its end. At last its comment names the table.
+//   - A new sequence: a row is written far ahead, above which the table goes on. Then the sequence
+//     is made, from the number that was taken up to that row. It keeps the step of the table's
+//     server, so it never gives a number of another table that takes turns with this one.
+//   - A sequence that is there: it is raised above the number that was taken. Then a row is written
+//     above its end. At last its comment names the table.
 //
 // Whatever ends that between two steps, the table gives none of the sequence's numbers that it does
 // not give without that; a later call begins again. If the table's counter is above the end of the
