@@ -54,8 +54,8 @@ func (x *executor) execute(payload []byte) error {
 		})
 	case p.numbers.Rows != nil:
 		return x.order.answerAlone(func() error { return x.executeRows(p, payload) })
-	case p.looks != nil:
-		return x.order.answerAlone(func() error { return x.executeLooking(p, payload) })
+	case p.question != nil:
+		return x.order.answerAlone(func() error { return x.executeQuestion(p, payload) })
 	}
 	p.toServer(payload[1:])
 	if p.shape.Plain && p.conn == x.at.cur && !x.state.NextTransaction && !x.at.set.lastInsertIDExact {

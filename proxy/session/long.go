@@ -87,7 +87,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 		if s.set.keepsTexts() {
 			s.keepText(text, true)
 		}
-		if err = s.boundLong(text); err == nil {
+		if err = s.mayPassLong(text); err == nil {
 			runs := statement.RunsFunctions
 			if statement.MayRunOthers(text, s.state.Mode) {
 				runs = statement.RunsOthers
@@ -117,9 +117,9 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	return true, nil
 }
 
-// boundLong refuses a text too long to be analysed that may put rows into a table with a bound
+// mayPassLong refuses a text too long to be analysed that may put rows into a table with a bound
 // column. sql is its beginning.
-func (s *Session) boundLong(sql []byte) error {
+func (s *Session) mayPassLong(sql []byte) error {
 	if bound, err := s.boundHere(); !bound {
 		return err
 	}

@@ -104,15 +104,15 @@ func (x *executor) prepare(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	looks, text, err := x.prepareLooking(c, text)
+	asks, text, err := x.prepareQuestion(c, text)
 	if err != nil {
 		return err
 	}
 	p := &prepared{
-		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, looks: looks,
+		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: asks,
 		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
 	}
-	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || looks != nil {
+	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || asks != nil {
 		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {

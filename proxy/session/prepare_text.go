@@ -105,9 +105,11 @@ func (t *texts) preparesText(sql []byte) error {
 // mayExecuteText refuses EXECUTE of a statement whose tables were bound since, or that was prepared
 // unseen, where columns are bound: it may be an INSERT.
 func (t *texts) mayExecuteText(name string) error {
-	if prepared, known := t.named[name]; known {
+	if prepared, exists := t.named[name]; exists {
 		t.relay.explained = prepared.explained
-		return t.planning.stillBound(&prepared.inserts)
+		err := t.planning.stillBound(&prepared.inserts)
+		t.named[name] = prepared
+		return err
 	}
 	if !t.state.Pinned(state.PinSQLPrepare) && !t.state.Pinned(state.PinOpaque) {
 		return nil // there is none

@@ -51,12 +51,12 @@ type prepared struct {
 	shape     plan.Traits
 	set       []byte // the text of a SET
 
-	use     string         // the schema of a USE
-	kill    *killPrepared  // of a KILL
-	ticket  *ticket.Ticket // that it is
-	looks   *looking       // for sequences; nil if it does not
-	inserts insertsInto
-	numbers keys.Numbers // each execution says the rest
+	use      string         // the schema of a USE
+	kill     *killPrepared  // of a KILL
+	ticket   *ticket.Ticket // that it is
+	question *question      // that it is; nil: none
+	inserts  insertsInto
+	numbers  keys.Numbers // each execution says the rest
 }
 
 // kept is how many bytes of its text are kept.

@@ -136,7 +136,7 @@ func (t *texts) special(sql []byte) error {
 	case plan.PrepareText:
 		return t.preparesText(sql)
 	case plan.MayLook:
-		if handled, err := t.delivery.lookForSequences(sql); handled || err != nil {
+		if handled, err := t.delivery.passQuestion(sql); handled || err != nil {
 			return err
 		}
 	}

@@ -40,8 +40,8 @@ func (p *planning) withSequences(sql []byte) (text []byte, err error) {
 	return text, nil
 }
 
-// lookForSequences answers the text just analysed if it is such a question.
-func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
+// passQuestion passes on the text just analysed, with the sequences, if it is such a question.
+func (d *delivery) passQuestion(sql []byte) (handled bool, err error) {
 	text, err := d.planning.withSequences(sql)
 	if text == nil || err != nil {
 		return false, err
@@ -62,15 +62,15 @@ func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
 	return true, nil
 }
 
-// looking is a question about sequences that is prepared.
-type looking struct {
-	question []byte // the client's
-	text     []byte // what the server has for it
+// question is a question about sequences that is prepared.
+type question struct {
+	asked []byte // the client's
+	text  []byte // what the server has for it
 }
 
-// prepareLooking returns the text that c is to prepare for the one just analysed. looks is nil if
+// prepareQuestion returns the text that c is to prepare for the one just analysed. asks is nil if
 // that is no such question.
-func (x *executor) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, text []byte, err error) {
+func (x *executor) prepareQuestion(c *backend.Conn, sql []byte) (asks *question, text []byte, err error) {
 	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default() == nil {
 		return nil, sql, nil
 	}
@@ -80,12 +80,12 @@ func (x *executor) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, 
 	}
 	w := x.planning.shown()
 	text, err = w.Write(c, q, sql, x.state.Charset)
-	return &looking{bytes.Clone(sql), bytes.Clone(text)}, text, err
+	return &question{bytes.Clone(sql), bytes.Clone(text)}, text, err
 }
 
-// executeLooking executes such a question with the sequences that there are now: where they are
+// executeQuestion executes such a question with the sequences that there are now: where they are
 // others than in the text that the server has, it prepares another.
-func (x *executor) executeLooking(p *prepared, payload []byte) error {
+func (x *executor) executeQuestion(p *prepared, payload []byte) error {
 	if p.LongSent { // what the server has got of it would be lost
 		p.toServer(payload[1:])
 		return x.passExecution(p, payload)
@@ -101,7 +101,7 @@ func (x *executor) executeLooking(p *prepared, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if refused, err := x.renewLooking(c, p); refused || err != nil {
+	if refused, err := x.renewQuestion(c, p); refused || err != nil {
 		return err
 	}
 	if err := x.at.prepareConn(c, p); err != nil {
@@ -117,16 +117,16 @@ func (x *executor) executeLooking(p *prepared, payload []byte) error {
 	return nil
 }
 
-// renewLooking brings the text that the server has for a question up to date. If the server refuses
+// renewQuestion brings the text that the server has for a question up to date. If the server refuses
 // it, that is the client's answer.
-func (x *executor) renewLooking(c *backend.Conn, p *prepared) (refused bool, err error) {
-	q, ok := idiom.ReadSequenceQuestion(p.looks.question, p.mode)
+func (x *executor) renewQuestion(c *backend.Conn, p *prepared) (refused bool, err error) {
+	q, ok := idiom.ReadSequenceQuestion(p.question.asked, p.mode)
 	if !ok {
 		return false, nil
 	}
 	w := x.planning.shown()
-	text, err := w.Write(c, q, p.looks.question, p.charset)
-	if err != nil || bytes.Equal(text, p.looks.text) {
+	text, err := w.Write(c, q, p.question.asked, p.charset)
+	if err != nil || bytes.Equal(text, p.question.text) {
 		return false, err
 	}
 	fresh := &prepared{}
@@ -139,7 +139,7 @@ func (x *executor) renewLooking(c *backend.Conn, p *prepared) (refused bool, err
 		return false, err
 	}
 	c.Release()
-	p.backendID, p.looks.text = fresh.backendID, text
+	p.backendID, p.question.text = fresh.backendID, text
 	if x.at.prepared.latest != p { // for the server it is p now
 		x.at.prepared.latest = nil
 	}
