@@ -8,7 +8,6 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
-	"seqproxy/proxy/state"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -26,14 +25,6 @@ func (pt preparedTexts) full(name string) error {
 		return nil
 	}
 	return errTooManyPrepared
-}
-
-// forget forgets the statement of a name that is prepared unseen; without a name, all.
-func (pt preparedTexts) forget(name string) {
-	if name == "" {
-		clear(pt)
-	}
-	delete(pt, name)
 }
 
 // preparedText is such a statement.
@@ -65,7 +56,9 @@ func (t *texts) preparesText(sql []byte) error {
 		if bound, err := t.planning.boundHere(); err != nil {
 			return err
 		} else if !bound {
-			t.named.forget(d.Name)
+			if err := t.preparesUnseen(); err != nil {
+				return err
+			}
 			return t.delivery.single(sql)
 		}
 		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
@@ -102,24 +95,37 @@ func (t *texts) preparesText(sql []byte) error {
 	return nil
 }
 
-// mayExecuteText refuses EXECUTE of a statement whose tables were bound since, or that was prepared
-// unseen, where columns are bound: it may be an INSERT.
+// mayExecuteText refuses EXECUTE of a statement whose tables may have been bound since. What a
+// routine has prepared is the routine's affair, as are the INSERTs in it.
 func (t *texts) mayExecuteText(name string) error {
-	if prepared, exists := t.named[name]; exists {
-		t.relay.explained = prepared.explained
-		err := t.planning.stillBound(&prepared.inserts)
-		t.named[name] = prepared
+	prepared, exists := t.named[name]
+	if !exists {
+		return t.planning.stillBound(&t.unseen)
+	}
+	t.relay.explained = prepared.explained
+	err := t.planning.stillBound(&prepared.inserts)
+	t.named[name] = prepared
+	return err
+}
+
+// preparesUnseen records that a text prepares a statement that is not read, of any name.
+func (t *texts) preparesUnseen() error {
+	bound, err := t.planning.bound()
+	if err != nil {
 		return err
 	}
-	if !t.state.Pinned(state.PinSQLPrepare) && !t.state.Pinned(state.PinOpaque) {
-		return nil // there is none
+	unseen := insertsInto{others: true, bound: bound}
+	for name, prepared := range t.named {
+		if prepared.inserts.none() {
+			prepared.inserts = unseen
+		}
+		prepared.inserts.others = true
+		t.named[name] = prepared
 	}
-	bound, err := t.planning.boundHere()
-	if bound {
-		err = protocol.NotSupported("EXECUTE of a statement that a routine or one of several statements has prepared is not supported where columns are filled from sequences " +
-			"(OWNED BY or [[bind]]): send PREPARE alone")
+	if t.unseen.none() {
+		t.unseen = unseen
 	}
-	return err
+	return nil
 }
 
 // mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.

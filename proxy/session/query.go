@@ -20,6 +20,7 @@ type texts struct {
 	kills    *kill.Kills // that the client asks for
 
 	named       preparedTexts // nil if there are none
+	unseen      insertsInto   // of those that were prepared unseen, see preparesUnseen
 	afterAnswer func()        // runs when the answer to the command being handled is sent; nil: nothing does
 }
 

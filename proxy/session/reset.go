@@ -55,7 +55,7 @@ func (s *Session) resetConnection() error {
 // resetState forgets what the client has set.
 func (s *Session) resetState() {
 	s.state.Reset()
-	s.named = nil
+	s.named, s.unseen = nil, insertsInto{}
 	s.numbers.Forget()
 }
 

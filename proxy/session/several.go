@@ -19,8 +19,11 @@ func (t *texts) several(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	if t.planning.stmt.Words&statement.SQLPrepare != 0 {
-		t.named.forget("")
+	const prepares = statement.SQLPrepare | statement.MayBringRows
+	if t.planning.stmt.Words&prepares == prepares {
+		if err := t.preparesUnseen(); err != nil {
+			return err
+		}
 	}
 	defaultStep := t.planning.defaultStepInside(sql)
 	if err := t.delivery.single(sql); err != nil || t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
