@@ -10,11 +10,11 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Among is the members in use at one time. It is never changed.
+// Among is the members in use at one time. It never changes.
 type Among struct {
 	Number  uint64    // of the plan; 0: there is none, and one server
 	Block   uint64    // numbers in a block of the plan; 0 if it has none
-	IDs     []string  // that the plan has of the members, by position
+	IDs     []string  // their ids in the plan, by position
 	Members []*Server // by position, at least one
 	Ahead   uint64    // see CeilingAhead
 }
@@ -25,19 +25,19 @@ func (a *Among) Several() bool { return a.Number != 0 && len(a.Members) > 1 }
 // InSteps reports whether members count in steps, and have no blocks.
 func (a *Among) InSteps() bool { return a.Number != 0 && a.Block == 0 }
 
-// ShareOf is the first member's share of a sequence: with those of the others it has all but the
-// place in common.
+// ShareOf returns the first member's share of a sequence. Those of the others differ only in the
+// place.
 func (a *Among) ShareOf(name string) segment.Share {
 	v := a.Members[0]
 	return v.ShareOf(name, v.Rules.Of(name))
 }
 
-// AnyLive reports whether a member is not left out.
+// AnyLive reports whether any member is not left out.
 func (a *Among) AnyLive() bool {
 	return slices.ContainsFunc(a.Members, func(v *Server) bool { return !v.Away() })
 }
 
-// Live are the members that are not left out; all of them if each is.
+// Live returns the members that are not left out, or all if every one is.
 func (a *Among) Live() []*Server {
 	live := make([]*Server, 0, len(a.Members))
 	for _, v := range a.Members {
@@ -52,7 +52,7 @@ func (a *Among) Live() []*Server {
 }
 
 // Each calls f for members at the same time, each within TryTime if there are several, and returns
-// the errors. i is the place in members.
+// the errors. i is the position in members.
 func Each(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
 	one := f
 	if len(members) > 1 {
@@ -65,7 +65,7 @@ func Each(ctx context.Context, members []*Server, f func(ctx context.Context, i 
 	return Patiently(ctx, members, one)
 }
 
-// Patiently is Each for what may take as long as ctx has time.
+// Patiently is Each with all of ctx's time for every member.
 func Patiently(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
 	if len(members) == 1 {
 		if err := f(ctx, 0, members[0]); err != nil {

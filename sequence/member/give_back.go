@@ -10,21 +10,21 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// TakeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
+// TakeBack undoes a reservation that cannot be recorded, so that its numbers may not be given. If
 // it cannot be undone they are a gap.
 func (v *Server) TakeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
 	was := v.Marks.Lower(name, seg)
 	done, err := v.GiveBack(ctx, name, epoch, seg)
 	if !done && !errors.Is(err, link.ErrOutcome) {
-		// else the row may stand there, which is no row gone back
+		// else the row may stand there without having gone back
 		v.Marks.UndoLower(name, was)
 	}
 	v.counters.Lose(name, stats.ReturnedOr(stats.UnusedRefused, done), seg.Remaining())
 }
 
 // GiveBack lowers the row to just below seg if nobody has reserved since, and reports whether it
-// did. It does not while another proxy is registered: for that one a row that is lower than it was
-// has gone back, unless the row counts the ticks of a worker.
+// did. It does not while another proxy is registered, which would take a lowered row for one that
+// went back, unless the row counts the ticks of a worker.
 func (v *Server) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.ShareOf(name, segment.Simple)
 	if seg.Plan != h.Plan || h.Shared() && !h.Has(seg.Last()) {
@@ -34,8 +34,8 @@ func (v *Server) GiveBack(ctx context.Context, name string, epoch uint64, seg se
 	if h.InSteps() {
 		lowered = seg.Next() - h.Count // the row keeps its residue
 	}
-	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where
-	// several proxies are the rule.
+	// The transaction refuses that too. The early check saves it, and the lock on the list, where
+	// several proxies are usual.
 	if !define.IsWorker(name) {
 		others, err := v.OtherProxies(ctx, v.Pool(), "")
 		switch {

@@ -13,9 +13,9 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// isHome makes sure that the one of several members with the share h is the home of an ORDER
-// sequence, as its row says once numbers were reserved there: this process may not have heard of
-// that yet. The home of one that was never chosen is the first.
+// isHome checks that the member with the share h is the home of an ORDER sequence, by its row once
+// numbers were reserved there: this process may not have seen a new home yet. A home that was never
+// chosen is the first member.
 func isHome(among []*Server, h segment.Share, home string) store.Outcome {
 	if home == h.ID {
 		return store.OutcomeDone
@@ -34,14 +34,14 @@ func isHome(among []*Server, h segment.Share, home string) store.Outcome {
 	return store.OutcomeDone
 }
 
-// stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that
-// this one was not taken out while it was off. There it obeys the plan before still, and the others
-// may have given higher numbers by then. A member that is reached is frozen first, which tells.
+// stillHome checks, after a reservation of an ORDER sequence on one of several members, that this
+// one was not removed while it was off. Such a member still obeys the old plan, and the others may
+// have given higher numbers. One that can be reached is frozen first, so its row shows it.
 //
-// To be off ends every connection. So each connection asks the others under each plan, until one
-// has answered: no newer plan is decided before all members that stay have accepted it. The first
-// time it asks also those that are left out, since they may be left out for the newer plan. Later
-// it asks only those that are there. Where none is, the sequence goes on.
+// A member that goes off ends every connection. So each connection asks the others under each plan,
+// until one has answered: no newer plan is decided before all members that stay have accepted it.
+// The first time it asks also those that are left out, since they may be left out for the newer
+// plan. Later it asks only those that are up. Where none is, the sequence continues.
 func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server, h segment.Share) error {
 	own, err := link.ConnOf(conn)
 	if err != nil {
@@ -81,7 +81,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 	case left:
 		return store.OutcomeOldPlan
 	case leaving:
-		return store.OutcomeFrozen // this one may be out of it
+		return store.OutcomeFrozen // this one may be removed
 	}
 	own.AskedPlan = h.Plan
 	if heard > 0 {

@@ -14,9 +14,9 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Enlist registers this process before it reserves its first numbers, so that others know who may
-// hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
-// made again at once.
+// Enlist registers this process before its first reservation, so that others know who may have
+// cached numbers. Without an entry it reserves nothing. An entry that a fail-over lost is made
+// again at once.
 func (v *Server) Enlist(ctx context.Context) error {
 	g := &v.Registry
 	if g.Listed.Load() && g.On.Load() == v.Changes() {
@@ -51,18 +51,17 @@ func (v *Server) Enlist(ctx context.Context) error {
 	return nil
 }
 
-// Beat tells the others that this process lives, and which changes it obeys. That is told only
-// where they are the last ones: they may have been read on another node, or before the table was
-// restored, and be lost. There they say nothing about what is obeyed of the changes since. It
-// reports as listed false if the entry is gone: then somebody believes that this process holds
-// nothing.
+// Beat writes that this process lives, and the last changes it obeys. It writes those only where
+// they are the last ones: they may have been read on another node, or before the table was
+// restored, and be lost. Then they prove nothing about later changes. It reports as listed false if
+// the entry is gone: then somebody believes that this process has no cached numbers.
 func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.Registry
 	if !g.Listed.Load() {
 		if !g.Anywhere.Load() {
-			return true, true, nil // it holds nothing
+			return true, true, nil // it has no cached numbers
 		}
-		// A member that it has not used. The one that it has may be taken out.
+		// A member that it has not used. The one that it uses may be removed.
 		if err := v.Enlist(ctx); err != nil {
 			return false, true, err
 		}
@@ -83,8 +82,8 @@ func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, hel
 	return false, false, nil
 }
 
-// beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a
-// change that is made there in between has a higher version than what is told.
+// beatOnce writes the heartbeat of an existing entry. Both questions go to one server: a change
+// that is made there in between has a higher version than the one written.
 func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
 	// before there is a connection, which leads to that node or a later one
 	now, node := v.Current(), v.Changes()
@@ -116,8 +115,8 @@ func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int,
 	return told, n == 1, err
 }
 
-// Leave removes this process's entry: it holds nothing any more. One that it has not made itself
-// may have been taken over from another member.
+// Leave removes this process's entry: it has no cached numbers any more. An entry that it has not
+// made may have been copied from another member.
 func (v *Server) Leave(ctx context.Context) error {
 	_, err := v.Pool().ExecContext(ctx, "DELETE FROM "+v.Table.Proxies+" WHERE `id` = ?", v.Registry.ID)
 	if err == nil || !v.Registry.Listed.Load() && errors.As(err, new(*mysql.MySQLError)) {

@@ -17,8 +17,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Reserve reserves numbers: as many as are wanted, or as are needed at least, and says what is to
-// be done after that. Each attempt ends with an outcome, and each outcome has a remedy.
+// Reserve reserves as many numbers as are wanted, or at least the needed ones, and returns the work
+// that follows. Each attempt ends with an outcome, and each outcome has a remedy.
 func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
 	if err := v.Marks.Ready(); err != nil {
 		v.counters.Errors.Add(1)
@@ -82,33 +82,30 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 	}
 }
 
-// next decides what comes after an attempt, and whether another one follows it, if the remedy
-// works.
+// next returns the remedy of an outcome, and whether another attempt follows if it works.
 func next(o store.Outcome, number int) (do remedy, again bool) {
 	do = remedies[o]
 	return do, do != remedyGive && do != remedyStop && number < link.MaxAttempts
 }
 
-// demand is how many numbers an attempt has asked for, and how many are wanted, and needed at
-// least.
+// demand is how many numbers an attempt asks for, and how many are wanted, and needed at least.
 type demand struct{ n, want, need uint64 }
 
-// errEndMoves: fewer numbers were asked for each time, and again not so many were left.
+// errEndMoves: each attempt asked for fewer numbers, and fewer than that remained.
 var errEndMoves = errors.New("the end of the sequence moves")
 
-// remedy does what an attempt needs before the next one, and says how many numbers that asks for.
-// t.Err says why if there is none.
+// remedy prepares the next attempt, and returns the count of numbers that it asks for. t.Err is the
+// reason if there is no next attempt.
 func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch uint64, d demand, do remedy, t *Attempt) (n uint64, err error) {
 	switch do {
 	case remedyPutBack:
 		if seg := t.Grant.Segment; seg.Remaining() > 0 {
-			// Those numbers were given to nobody. If they cannot be given back either they are a
-			// gap.
+			// Nobody got those numbers. If they cannot be returned either they are a gap.
 			done, _ := v.GiveBack(ctx, name, epoch, seg)
 			v.counters.Lose(name, stats.ReturnedOr(stats.UnusedAlter, done), seg.Remaining())
 		}
 	case remedyAwait:
-		// the next sign of life finds that out, gives up what is held, and has the entry made again
+		// the next heartbeat notices, discards the cached numbers, and has the entry made again
 		v.Registry.Missing.Store(true)
 	case remedyLift:
 		return d.n, v.lift(ctx, among, name, max(t.Mark, v.Marks.Of(name)), t.Row)
@@ -123,7 +120,7 @@ func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch ui
 			return v.fit(ctx, name, d.want, d.need)
 		case err != nil && left >= d.need && left-left%d.need < d.n:
 			t.Err = err
-			return left - left%d.need, nil // what is below may be given
+			return left - left%d.need, nil // the numbers below may be given
 		}
 		return d.n, err
 	case remedyCeiling:
@@ -140,8 +137,8 @@ func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch ui
 	return d.n, nil
 }
 
-// admit has the numbers of an attempt count as reserved by this process, if none was given before:
-// the row was seen at low, or higher marks are kept.
+// admit counts the numbers of an attempt as reserved by this process, unless some were given
+// before: the row was seen at low, or the marks are higher.
 func (v *Server) admit(ctx context.Context, name string, epoch, low uint64, t Attempt) Attempt {
 	seg := t.Grant.Segment
 	mark, ok := v.Marks.Admit(name, epoch, low, seg)
@@ -161,7 +158,7 @@ func (v *Server) admit(ctx context.Context, name string, epoch, low uint64, t At
 	return Attempt{Attempt: store.Attempt{Outcome: store.OutcomeWentBack, Row: seg.Next(), Mark: mark, Err: fmt.Errorf("the row keeps going back below %d", mark)}}
 }
 
-// due is what a reservation leaves to be done.
+// due returns the work that follows a reservation.
 func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	last, h := t.Grant.Segment.Last(), v.Share()
 	d := Due{
@@ -176,22 +173,22 @@ func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	return d
 }
 
-// Attempt is an attempt to take numbers, and what they are.
+// Attempt is an attempt to take numbers, with its result.
 type Attempt struct {
 	store.Attempt
 
-	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
-	// the old one.
+	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers by the old
+	// rule.
 	Grant store.Grant
-	Bound limit.Bound // what kept them from going on
+	Bound limit.Bound // what limited it
 
 	lost uint64       // numbers that were taken, and that nobody gives
-	why  stats.Unused // nobody does
+	why  stats.Unused // why nobody gives them
 }
 
-// Attempt takes n numbers on a server that this process is registered with, and that may go so far.
-// It takes none if the plan is no longer that of among: which member is the home is decided among
-// those of one plan.
+// Attempt takes n numbers on a server that this process is registered with, below the ceiling. It
+// takes none if the plan is no longer that of among: the home is chosen among the members of one
+// plan.
 func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint64) Attempt {
 	failed := func(err error) Attempt { return Attempt{Attempt: v.FailedWith(err)} }
 	if err := v.Enlist(ctx); err != nil {
@@ -201,7 +198,7 @@ func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint6
 	if err != nil {
 		return failed(err)
 	}
-	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
+	defer func() { _ = conn.Close() }() // returns it; the pool closes a broken one
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
@@ -242,7 +239,7 @@ func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint6
 	return did
 }
 
-// granted makes a grant of numbers that were taken, if the outcome is that they may be given.
+// granted makes a grant of taken numbers, if the outcome allows to give them.
 func (v *Server) granted(t *store.Taking, did *Attempt) {
 	h, stored := t.Share, &did.Stored
 	switch did.Outcome {
@@ -272,7 +269,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 	did.Grant, did.Bound = g, t.Bound
 }
 
-// MayGive makes sure, after numbers were taken, that the server is still the one to give them.
+// MayGive checks, after numbers were taken, that the server is still the one to give them.
 func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, among *Among, t *store.Taking, stored *store.Row) error {
 	if t.Node != nil && t.Node.Cluster != "" {
 		if err := v.LeadsTo(ctx, conn, t.Node); err != nil {
@@ -298,7 +295,8 @@ func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, among *Among, t *s
 	return nil
 }
 
-// fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
+// fit returns how many numbers to reserve after a reservation of want exceeded the column's
+// maximum.
 func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint64, error) {
 	stored, err := v.Find(ctx, name)
 	if err != nil {
@@ -321,11 +319,11 @@ func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	return need, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
 }
 
-// errCycles: a sequence has run out that begins again then.
+// errCycles: a sequence that restarts at its end has run out.
 var errCycles = fmt.Errorf("%w, and was to begin again", define.ErrExhausted)
 
-// fitting is how many numbers to reserve where so many are left, at least need.
+// fitting returns how many numbers to reserve, at least need, where left remain.
 func fitting(left, want, need uint64) uint64 {
 	n := max(need, min(want, left/segment.CeilingShare))
-	return n - n%need // whole steps, where somebody counts in steps
+	return n - n%need // whole steps, where the counter moves in steps
 }

@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// WrongResidue is the finding about a row that the numbers of another one of members would follow.
-// The row of that one is named with it, if it can be asked.
+// WrongResidue returns the finding about a row whose next numbers belong to another of the members.
+// It includes that one's row, if that can be asked.
 func (v *Server) WrongResidue(ctx context.Context, members []*Server, name string, id uint64, h segment.Share) error {
 	rest, _ := h.Rest(id)
 	other := ""
@@ -30,7 +30,7 @@ func (v *Server) WrongResidue(ctx context.Context, members []*Server, name strin
 	}
 }
 
-// at is the member at a position, nil if there is none.
+// at returns the member at a position, nil if there is none.
 func at(members []*Server, position uint64) *Server {
 	if position < uint64(len(members)) {
 		return members[position]

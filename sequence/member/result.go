@@ -9,7 +9,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// ResultOf is what is counted of an attempt.
+// ResultOf returns the kind of an attempt for the counters.
 func ResultOf(o store.Outcome, err error) stats.Result {
 	switch o {
 	case store.OutcomeDone:
@@ -40,8 +40,8 @@ func ResultOf(o store.Outcome, err error) stats.Result {
 	return stats.ReservedError
 }
 
-// lastResult is that of an attempt which no other follows by itself, as err is still there: then it
-// was not somebody's change in that moment, and the ceiling is not to be had.
+// lastResult returns that of an attempt without a next one, since err remains: so another proxy's
+// change was not the cause, and the ceiling cannot be raised.
 func lastResult(result stats.Result, o store.Outcome, err error) stats.Result {
 	switch {
 	case o == store.OutcomeDoubtful:

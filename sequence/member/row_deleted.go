@@ -11,14 +11,14 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one
-// of several members. It is not made again unasked, as applications that count in the table
-// themselves go by no ceiling.
+// This file handles a row of one of several members that somebody has deleted, other than by DROP
+// SEQUENCE. It is not made again by itself, as applications that count in the table ignore
+// ceilings.
 
-// errLacks is what others may make up for.
+// errLacks is what the other members may make up for.
 var errLacks = errors.New("one of the sequence servers cannot serve it")
 
-// lack is a row that a member lacks and cannot be given.
+// lack is a row that a member lacks and that cannot be made there.
 type lack struct {
 	v    *Server
 	name string
@@ -30,8 +30,8 @@ type lacked struct {
 	finding error
 }
 
-// missing is the error of a reservation of name with a member that lacks the row, of which others
-// have found. It is not asked again for a while.
+// missing returns the error of a reservation of name with a member that lacks the row, in which
+// others have found. The member is not asked again for a while.
 func (s *Several) missing(ctx context.Context, v *Server, name string, found *store.Row) error {
 	ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 	defer stop()
@@ -46,7 +46,7 @@ func (s *Several) missing(ctx context.Context, v *Server, name string, found *st
 	return fmt.Errorf("%w: %w", errLacks, finding)
 }
 
-// Lacks says that v was found to lack the row a moment ago.
+// Lacks returns the error if v was found to lack the row a moment ago.
 func (s *Several) Lacks(v *Server, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

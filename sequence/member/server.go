@@ -13,8 +13,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Server is one sequence server, as those know it who take numbers: its tables, and what keeps
-// numbers from coming twice. It is safe for concurrent use.
+// Server is one sequence server for those who take numbers: its tables, and what keeps numbers from
+// repeating. It is safe for concurrent use.
 type Server struct {
 	*store.Store
 	Ceilings *group.Ceilings
@@ -24,7 +24,7 @@ type Server struct {
 	timing   *Timing
 	counters *stats.Counters
 
-	tenure   atomic.Pointer[Tenure] // on which node signs of life are given
+	tenure   atomic.Pointer[Tenure] // on which node heartbeats are written
 	away     atomic.Bool            // it is left out while others serve
 	forgot   atomic.Bool            // see TakeForgot
 	lowest   lowest
@@ -38,7 +38,7 @@ type Options struct {
 	Counters *stats.Counters
 	Timing   Timing
 	Group    group.Patience
-	// Patience is how long a caller waits for numbers, at present.
+	// Patience returns how long a caller waits for numbers, at present.
 	Patience func() time.Duration
 	// OrderWithoutReplica reports whether ORDER sequences of a group give numbers while no majority
 	// of its nodes is seen, at present.
@@ -47,15 +47,15 @@ type Options struct {
 
 // Timing is the intervals of a member.
 type Timing struct {
-	// ShortestTry is the least time that a member gets before the next one is asked.
+	// ShortestTry is the least time of a member before the next one is asked.
 	ShortestTry time.Duration
-	// Peer bounds the questions to other members beside a reservation on one.
+	// Peer bounds the questions to other members during a reservation on one.
 	Peer time.Duration
 	// Follow is how often the follower of changes asks, which a reservation may wait for.
 	Follow time.Duration
-	// Stale is after which silence nobody waits for a proxy.
+	// Stale is the silence after which nobody waits for a proxy.
 	Stale time.Duration
-	// Alarm is for how long it is not said again that the row of a sequence went back.
+	// Alarm is the least time between two log entries that the row of a sequence went back.
 	Alarm time.Duration
 }
 
@@ -69,17 +69,17 @@ func New(o Options) (*Server, error) {
 	return &Server{Store: tables, Ceilings: group.New(tables, o.Group), options: o, timing: &o.Timing, counters: o.Counters}, nil
 }
 
-// Due is what a reservation leaves to be done beside its caller: how far the server may go with the
-// sequence is to be raised before that is needed.
+// Due is the work that follows a reservation, apart from its caller: the server's ceiling for the
+// sequence is raised before that is needed.
 type Due struct {
 	Server  *Server // nil: there is nothing to do
-	N       uint64  // numbers that are reserved at a time
-	Window  bool    // the ceiling that its nodes know of
-	Witness bool    // the ceiling that other members have recorded
+	N       uint64  // numbers of one reservation
+	Window  bool    // the ceiling that its nodes record
+	Witness bool    // the ceiling that other members record
 }
 
-// GoAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
-// fails here.
+// GoAhead does the work that follows a reservation. Its errors reach the callers once the ceiling
+// is reached.
 func (d Due) GoAhead(ctx context.Context, among *Among, name string) {
 	if d.Window {
 		d.Server.Ceilings.OpenNext(ctx, name, d.N)
@@ -89,11 +89,10 @@ func (d Due) GoAhead(ctx context.Context, among *Among, name string) {
 	}
 }
 
-// ErrExcluded: what kept it from serving may be over, but that was not seen yet.
+// ErrExcluded: the obstacle may be gone, but that was not seen yet.
 var ErrExcluded = errors.New("it is left out until it answers again")
 
-// LeaveOut has a member not be asked until it answers the follower again, which has to run for
-// that.
+// LeaveOut excludes a member until it answers the follower again, which has to run for that.
 func (v *Server) LeaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
 		v.Log.Warn("sequence server left out", logfield.Err(err))
@@ -114,11 +113,10 @@ func (v *Server) TakeIn() bool {
 // Away reports whether the member is left out.
 func (v *Server) Away() bool { return v.away.Load() }
 
-// TakeForgot reports whether the member may have forgotten the ceilings of others since the last
-// call.
+// TakeForgot reports whether the member may have lost the ceilings of others since the last call.
 func (v *Server) TakeForgot() bool { return v.forgot.Swap(false) }
 
-// Unusable says what is known that keeps numbers from being reserved there, or nil.
+// Unusable returns the known obstacle to reservations there, or nil.
 func (v *Server) Unusable() error {
 	if err := v.LastFailure(); err != nil {
 		return err
@@ -132,15 +130,14 @@ func (v *Server) Unusable() error {
 	return nil
 }
 
-// TryTime is how long one of several members may take: no caller waits for a dead one until his
-// patience is over.
+// TryTime is how long one of several members may take, so that no caller spends all patience on a
+// dead one.
 func (v *Server) TryTime() time.Duration {
 	return max(v.options.Patience()/4, v.timing.ShortestTry)
 }
 
-// homeTime is TryTime where there is nobody else to turn to: a server that is slow is not asked
-// again and again, which makes it slower. Who comes meanwhile has the time for an attempt of his
-// own.
+// homeTime is TryTime where no other member can serve: retries would make a slow server slower. A
+// later caller has the time for another attempt.
 func (v *Server) homeTime() time.Duration {
 	return max(v.options.Patience()/2, v.timing.ShortestTry)
 }

@@ -17,16 +17,16 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Agreement has the members agree, on which plan is in force and on what a sequence is.
+// Agreement makes the members agree on the plan in force and on the definition of a sequence.
 type Agreement interface {
-	// FindAll reads the row that a name means, as it is for all of some members. What these say of
-	// the home of an ORDER sequence is told to SettleAt.
+	// FindAll reads the row of a name, merged from some members. It calls SettleAt with their home
+	// of an ORDER sequence.
 	FindAll(ctx context.Context, among *Among, name string) (store.Row, error)
-	// StaysInForce asks whether the plan of that number is in force still, after a member obeyed
+	// StaysInForce reports whether the plan of that number is still in force, after a member obeyed
 	// another one.
 	StaysInForce(ctx context.Context, plan uint64) bool
-	// BeginAgain lets a sequence with CYCLE that has come to its end begin again at its minimum, and
-	// says how many numbers are left then.
+	// BeginAgain restarts a sequence with CYCLE that has come to its end at its minimum, and
+	// returns how many numbers remain then.
 	BeginAgain(ctx context.Context, v *Server, name string, need uint64) (left uint64, err error)
 }
 
@@ -35,10 +35,10 @@ type Agreement interface {
 type Several struct {
 	agreement Agreement
 	marks     *floor.Marks
-	lack      time.Duration // for so long a member is not asked for a row that it lacks
+	lack      time.Duration // for how long a member is not asked for a row that it lacks
 
 	mu    sync.Mutex
-	last  map[string]int    // guarded by mu; the position that was asked last, by sequence
+	last  map[string]int    // guarded by mu; the last position that was asked, by sequence
 	homes map[string]string // guarded by mu; the id of the home of each ORDER sequence
 	lacks map[lack]lacked   // guarded by mu; rows that members lack
 }
@@ -64,9 +64,8 @@ func (e *BlockError) Error() string {
 // Unwrap returns define.ErrSeveral.
 func (e *BlockError) Unwrap() error { return define.ErrSeveral }
 
-// order returns the positions in the order in which they are asked for n numbers: while they fit in
-// the block that was begun last, its member comes first, and else the one behind that which was
-// asked last.
+// order returns the positions in the order in which they are asked for n numbers. First is the
+// member of the last begun block while they fit in there, or else the one after the last one asked.
 func (s *Several) order(among *Among, name string, n uint64) []int {
 	count := len(among.Members)
 	floor := s.marks.Of(name)
@@ -91,14 +90,14 @@ func (s *Several) order(among *Among, name string, n uint64) []int {
 	return append(live, away...)
 }
 
-// AskedLast takes note of the position that gave numbers of a sequence.
+// AskedLast records the position that gave numbers of a sequence.
 func (s *Several) AskedLast(name string, position int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last[name] = position
 }
 
-// SettleAt takes note of the home of an ORDER sequence: the member that gives all its numbers.
+// SettleAt records the home of an ORDER sequence: the member that gives all its numbers.
 func (s *Several) SettleAt(r *store.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +108,8 @@ func (s *Several) SettleAt(r *store.Row) {
 	s.homes[r.Name] = r.Home
 }
 
-// HomeOf is the id of the member that an ORDER sequence was settled at. ok is false if it is none,
-// as far as this process has heard.
+// HomeOf returns the id of the home of an ORDER sequence. ok is false if it is not one, as far as
+// this process knows.
 func (s *Several) HomeOf(name string) (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,10 +117,10 @@ func (s *Several) HomeOf(name string) (id string, ok bool) {
 	return id, ok
 }
 
-// Home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
-// the plan no more, and one that was not chosen since there was one server alone, is replaced by
-// the first: for everybody, as all who reserve do so under the plan in force. All ticks of a worker
-// are of one member, too.
+// Home returns the member that gives the numbers of an ORDER sequence, nil if it is not one. A home
+// that is not in the plan, or that was never chosen since one server was alone, is replaced by the
+// first: for every process, as all reserve under the plan in force. All ticks of a worker come from
+// one member too.
 func (s *Several) Home(among *Among, name string) *Server {
 	if worker, ok := define.WorkerIn(name); ok {
 		return among.Members[worker%uint64(len(among.Members))]
@@ -133,12 +132,11 @@ func (s *Several) Home(among *Among, name string) *Server {
 	return among.Members[max(0, slices.Index(among.IDs, home))]
 }
 
-// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
-// says that another one is its home.
+// maxHomes bounds how many members are tried for one reservation of an ORDER sequence when each
+// names another home.
 const maxHomes = 3
 
-// askForHome takes note of what the members say now of a sequence's home, and has them agree on
-// that.
+// askForHome asks the members for a sequence's home, records it, and makes them agree on it.
 func (s *Several) askForHome(ctx context.Context, among *Among, name string) error {
 	found, err := s.agreement.FindAll(ctx, among, name)
 	if err != nil {
@@ -153,7 +151,7 @@ func (s *Several) askForHome(ctx context.Context, among *Among, name string) err
 
 // Reserve reserves numbers, as [Server.Reserve] does.
 func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (g store.Grant, d Due, err error) {
-	if !among.Several() { // there is nobody to turn to if it takes long
+	if !among.Several() { // no other member can serve if it takes long
 		return s.reserveAlone(ctx, among, name, want, need)
 	}
 	if h := among.ShareOf(name); h.InBlocks() && need > h.Run() {
@@ -175,7 +173,8 @@ func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, 
 	return store.Grant{}, Due{}, err
 }
 
-// reserveAlone reserves with the only server. It alone can have CYCLE: of several no row goes down.
+// reserveAlone reserves with the only server. Only there CYCLE is possible: of several no row goes
+// down.
 func (s *Several) reserveAlone(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
 	v := among.Members[0]
 	g, d, err := v.Reserve(ctx, among, name, want, need)
@@ -247,7 +246,7 @@ func IsUnfitRow(err error) bool {
 	return errors.As(err, &unfit) && unfit.OfSequence
 }
 
-// ReserveWith reserves with one member, which has so long for that. A row that it lacks is made.
+// ReserveWith reserves with one member within a time limit. A row that it lacks is made.
 func (s *Several) ReserveWith(ctx context.Context, among *Among, v *Server, name string, want, need uint64, within time.Duration) (store.Grant, Due, error) {
 	try := func() (store.Grant, Due, error) {
 		ctx, stop := context.WithTimeoutCause(ctx, within, await.ErrPatience)

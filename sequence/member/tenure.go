@@ -6,15 +6,14 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Tenure is the time in which this process has known a node of a group as the one that is written
-// to, without a break.
+// Tenure is the time in which this process has seen, without a break, the same node of a group be
+// the writable one.
 type Tenure struct {
 	node        *link.Choice
 	since, last time.Time
 }
 
-// stays takes note of a sign of life that this process has just given to a node. One caller at a
-// time.
+// stays records a heartbeat that this process has just written to a node. One caller at a time.
 func (v *Server) stays(now *link.Choice) {
 	if now == nil || now != v.Current() {
 		return
@@ -26,8 +25,8 @@ func (v *Server) stays(now *link.Choice) {
 	v.tenure.Store(&next)
 }
 
-// servingFor is for how long the node in use has been known, by signs of life, or by who asks again
-// and again with the same seen.
+// servingFor is for how long the node in use has been the same, by heartbeats, or by a caller that
+// asks repeatedly with the same seen.
 func (v *Server) servingFor(seen map[*Server]Tenure) time.Duration {
 	now := v.Current()
 	if seen[v].node != now || now == nil {
@@ -40,7 +39,7 @@ func (v *Server) servingFor(seen map[*Server]Tenure) time.Duration {
 	return time.Since(since)
 }
 
-// KnownSince is the node that signs of life are given to, and since when that is the one.
+// KnownSince returns the node that gets the heartbeats, and since when it does.
 func (v *Server) KnownSince() (node *link.Node, since time.Time) {
 	if t := v.tenure.Load(); t != nil {
 		return t.node.Node, t.since

@@ -17,9 +17,9 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// This file is what members are asked together.
+// This file asks all members together.
 
-// NamesOf is how errors call members.
+// NamesOf names members in errors.
 func NamesOf(members []*Server) string {
 	names := make([]string, len(members))
 	for i, v := range members {
@@ -28,7 +28,7 @@ func NamesOf(members []*Server) string {
 	return strings.Join(names, ", ")
 }
 
-// LastFailure is why there is no connection to any of them, or nil.
+// LastFailure returns why there is no connection to any of them, or nil.
 func (a *Among) LastFailure() error {
 	var all []error
 	for _, v := range a.Members {
@@ -44,7 +44,7 @@ func (a *Among) LastFailure() error {
 	return errors.Join(all...)
 }
 
-// NotAsked says of each member that is not among those that are asked why it is not.
+// NotAsked returns, for each member that is not among the asked ones, why it is not.
 func (a *Among) NotAsked(asked []*Server) (why []error) {
 	for _, v := range a.Members {
 		if slices.Contains(asked, v) {
@@ -57,8 +57,8 @@ func (a *Among) NotAsked(asked []*Server) (why []error) {
 	return why
 }
 
-// OnLive calls f for the members that are not left out. At least one has to succeed, and each that
-// answers.
+// OnLive calls f for the members that are not left out. It has to succeed for one at least, and for
+// each that answers.
 func (a *Among) OnLive(ctx context.Context, f func(ctx context.Context, v *Server) error) error {
 	live := a.Live()
 	errs := make([]error, len(live))
@@ -72,8 +72,8 @@ func (a *Among) OnLive(ctx context.Context, f func(ctx context.Context, v *Serve
 	return a.passOver(ctx, live, errs)
 }
 
-// passOver leaves those members out that failed and cannot be reached. The error is that of one
-// that answers: it goes on giving numbers. One that lacks a row gives none of it.
+// passOver leaves out the members that failed and cannot be reached. It returns the error of one
+// that answers, which would continue to give numbers. One that lacks a row gives none of it.
 func (a *Among) passOver(ctx context.Context, live []*Server, errs []error) error {
 	return errors.Join(Each(ctx, live, func(within context.Context, i int, v *Server) error {
 		if errs[i] == nil || errors.Is(errs[i], define.ErrUnknown) {
@@ -89,8 +89,8 @@ func (a *Among) passOver(ctx context.Context, live []*Server, errs []error) erro
 	})...)
 }
 
-// Proxies lists those that are registered, in the order in which they came, as far as members can
-// be asked. Each is registered with every member that it knows of.
+// Proxies lists the registered proxies, in the order in which they came, of the members that can be
+// asked. Each is registered with every member that it knows.
 func (a *Among) Proxies(ctx context.Context) (all []store.Proxy, err error) {
 	live := a.Live()
 	lists, failed := proxiesOf(ctx, live)
@@ -100,8 +100,8 @@ func (a *Among) Proxies(ctx context.Context) (all []store.Proxy, err error) {
 	return store.MergeProxies(lists), nil
 }
 
-// Holders lists all that may hold numbers. One may be registered with any member alone, so all have
-// to answer, also those that are left out.
+// Holders lists all that may have cached numbers. One may be registered with a single member, so
+// all have to answer, also those that are left out.
 func (a *Among) Holders(ctx context.Context) ([]store.Proxy, error) {
 	lists, failed := proxiesOf(ctx, a.Members)
 	if len(failed) > 0 {
@@ -120,8 +120,8 @@ func proxiesOf(ctx context.Context, members []*Server) (lists [][]store.Proxy, f
 	return lists, failed
 }
 
-// Enlisted reports whether all proxies have had the time to be registered on the nodes in use, which
-// is tenure, who asks again and again with the same seen.
+// Enlisted reports whether all proxies have had the time to register on the nodes in use, which is
+// tenure. The caller asks repeatedly with the same seen.
 func (a *Among) Enlisted(seen map[*Server]Tenure, tenure time.Duration) bool {
 	all := true
 	for _, v := range a.Live() {
@@ -130,8 +130,8 @@ func (a *Among) Enlisted(seen map[*Server]Tenure, tenure time.Duration) bool {
 	return all
 }
 
-// OnNodes waits for what was committed on groups among the members to be on their other nodes. all:
-// it is on each of them; err: on no majority.
+// OnNodes waits until commits on groups among the members are on their other nodes. all: on each of
+// them; err: on no majority.
 func (a *Among) OnNodes(ctx context.Context) (all bool, err error) {
 	on := make([]bool, len(a.Members))
 	failed := Each(ctx, a.Members, func(ctx context.Context, i int, v *Server) (err error) {
@@ -145,16 +145,17 @@ func (a *Among) OnNodes(ctx context.Context) (all bool, err error) {
 	return all, errors.Join(failed...)
 }
 
-// A member that was restored from an old backup may have forgotten ceilings of the others, and be
-// the only one that could be asked when another one is taken out. Each knows its own. So a process
-// has it record them again when it meets the members first, when one is back that was away, as any
-// is that was restored, and when one of its rows has gone back.
+// A member that was restored from an old backup may have lost ceilings of the others, and be the
+// only one that can be asked when another one is removed. Each knows its own. So a process has it
+// record them again when it first meets the members, when one is back that was away, as a restored
+// one was, and when one of its rows has gone back.
 
-// recordBatch bounds the ceilings in one transaction. Should the time end, the next round does the
-// rest.
+// recordBatch bounds the ceilings in one transaction. The next round does the rest if the time
+// ends.
 const recordBatch = 100
 
-// RecordAgain has each member that can be reached record how far the others go, as these say.
+// RecordAgain makes each member that can be reached record the ceilings of the others, as they are
+// there.
 func (a *Among) RecordAgain(ctx context.Context) error {
 	live, plan := a.Live(), a.Number
 	known := make([][]limit.Limit, len(live))
@@ -182,7 +183,7 @@ func (a *Among) RecordAgain(ctx context.Context) error {
 		if len(lacks) == 0 {
 			return nil
 		}
-		// In the order in which others lock them, too.
+		// In the order in which others lock them too.
 		slices.SortFunc(lacks, func(x, y limit.Limit) int {
 			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Giver, y.Giver))
 		})

@@ -18,31 +18,31 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// This file is how it is noticed that the row of a sequence has gone back: because of a restored
-// backup, a server that lost its last second, or somebody's UPDATE. [floor.Marks] knows the numbers that
-// this process had. The row itself shows what other proxies had: the follower looks at it in each
-// round, and nobody lowers it within an epoch while another proxy is registered (see giveBack). So
-// a row that is lower than it was seen has gone back. The row of a worker's ticks may be lowered by
-// whoever used them last: what others saw of it does not count.
+// This file notices that the row of a sequence has gone back: by a restored backup, a server that
+// lost its last second, or somebody's UPDATE. [floor.Marks] knows the numbers that this process
+// had. The row itself shows those of other proxies: the follower looks at it in each round, and
+// nobody lowers it within an epoch while another proxy is registered (see giveBack). So a row that
+// is lower than it was seen has gone back. The row of a worker's ticks may be lowered by its last
+// user: what others saw of it does not count.
 
-// lowest remembers below which id a row of one server has gone back.
+// lowest has the ids below which a row of one server has gone back.
 type lowest struct {
 	mu sync.Mutex
 	// guarded by mu; by the table's spelling; where this process, on one of several servers,
 	// reserved last
 	by map[string]lowestID
-	// guarded by mu; under which plan the other members were asked for their rows; see witness
+	// guarded by mu; the plan under which the other members were asked for their rows; see witness
 	asked map[string]uint64
 
 	// guarded by mu; by the table's spelling; where the follower saw the row
 	seen map[string]lowestID
-	// guarded by mu; rises when this process begins to lower a row, and when it ends that
+	// guarded by mu; rises when this process begins to lower a row, and when it ends
 	lowered uint64
-	alarmed map[string]time.Time // guarded by mu; when it was said last that the row went back
+	alarmed map[string]time.Time // guarded by mu; when it was last logged that the row went back
 }
 
-// ask reports whether the other members are to be asked for their rows of a sequence under a plan,
-// which is done once.
+// ask reports whether the other members have yet to be asked for their rows of a sequence under a
+// plan, which happens once.
 func (l *lowest) ask(name string, plan uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *lowest) ask(name string, plan uint64) bool {
 	return !ok || was != plan
 }
 
-// forget has them asked again.
+// forget makes them be asked again.
 func (l *lowest) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *lowest) of(name string, epoch, plan uint64) uint64 {
 	return 0
 }
 
-// set takes note of what a row has become by this process.
+// set records to where this process moved a row.
 func (l *lowest) set(name string, epoch, plan, id uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +124,8 @@ func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (
 	return 0, true
 }
 
-// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent:
-// later the follower may see the row where the reservation has moved it.
+// seenAt returns where the follower saw a row, 0 if it did not. A reservation asks before it is
+// sent: later the follower may see the row where the reservation has moved it.
 func (l *lowest) seenAt(name string, epoch, plan uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 	return true
 }
 
-// SeenAt is where the row of a sequence was seen last in its epoch, 0 if it was not.
+// SeenAt returns where the row of a sequence was last seen in its epoch, 0 if it was not.
 func (v *Server) SeenAt(name string) uint64 {
 	return v.lowest.seenAt(name, v.Marks.Epoch(name), v.Share().Plan)
 }
@@ -172,8 +172,8 @@ func (v *Server) SeenAt(name string) uint64 {
 // OverlookRows forgets where rows were seen: others may have lowered them.
 func (v *Server) OverlookRows() { v.lowest.overlookAll() }
 
-// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0
-// if any.
+// lowestOf returns the lowest id that the row of a sequence may have on this one of several
+// servers, 0 if any.
 func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
@@ -181,7 +181,7 @@ func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 	return v.lowest.of(name, v.Marks.Epoch(name), h.Plan)
 }
 
-// WatchRows records how far rows stand here, and raises those that have gone back. It is called after
+// WatchRows records where rows stand here, and raises those that have gone back. It is called after
 // changes were obeyed, so that new epochs and rules are known. It returns no error: the next round
 // looks again.
 func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
@@ -225,7 +225,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	}
 }
 
-// reserved takes note of a reservation in the given epoch. A single server needs none: [floor.Marks] has
+// reserved records a reservation in the given epoch. A single server needs none: [floor.Marks] has
 // it.
 func (v *Server) reserved(name string, epoch uint64, g *store.Grant) {
 	if h := v.Share(); h.Shared() && h.Plan == g.Segment.Plan && !g.Cycle {
@@ -233,16 +233,16 @@ func (v *Server) reserved(name string, epoch uint64, g *store.Grant) {
 	}
 }
 
-// witness has this process take no number of a sequence up to the highest row of the other members
-// that can be reached. It asks them before its first reservation on v, and again when that one was
-// away: its row may have gone back, as in a backup, from where this process never saw it. The
-// others stand close to that, since nobody takes a number below what he got elsewhere.
+// witness keeps this process from taking numbers of a sequence below the highest row of the other
+// members that can be reached. It asks them before its first reservation on v, and again when v was
+// away: v's row may have gone back, as in a backup, from where this process never saw it. The
+// others' rows are close, since nobody takes a number below what came from another member.
 func (v *Server) witness(ctx context.Context, among *Among, name string) {
 	h := v.Share()
 	if !h.Shared() || h.Plan != among.Number || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
-	patience := v.TryTime() / 2 // one that stands still does not keep this one from serving
+	patience := v.TryTime() / 2 // one that hangs does not keep this one from serving
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}
@@ -252,7 +252,7 @@ func (v *Server) witness(ctx context.Context, among *Among, name string) {
 		found, err := o.Look(limited, name)
 		switch {
 		case err == nil && (found.Frozen || found.ID < o.Seen.Load().Max):
-			// not where nothing is left
+			// not where nothing remains
 			v.Marks.Raise(name, found.Position())
 		case err != nil && ctx.Err() == nil && !errors.Is(err, define.ErrUnknown) && !errors.Is(err, link.ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
@@ -263,7 +263,7 @@ func (v *Server) witness(ctx context.Context, among *Among, name string) {
 // there reports whether a member is not left out.
 func there(o *Server) bool { return !o.Away() }
 
-// eachOther calls f for the members other than v that which chooses, at the same time, and waits
+// eachOther calls f, at the same time, for the members other than v that which selects, and waits
 // for all of them.
 func eachOther(members []*Server, v *Server, which func(o *Server) bool, f func(o *Server)) {
 	var wg sync.WaitGroup
@@ -275,7 +275,8 @@ func eachOther(members []*Server, v *Server, which func(o *Server) bool, f func(
 	wg.Wait()
 }
 
-// lift raises a row of v that has gone back to the mark. gave is what it gave, or where it stands.
+// lift raises a row of v that has gone back to the mark. gave is its last number, or where it
+// stands.
 func (v *Server) lift(ctx context.Context, among *Among, name string, mark, gave uint64) error {
 	v.forgot.Store(true)
 	v.lowest.forget()

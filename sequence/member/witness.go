@@ -19,32 +19,30 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
-// at least one other member has recorded before, under the plan in force: a witness. So should a
-// member not be reached any more when it is taken out, the others know above which number to go on,
-// whether or not it lives on where nobody sees it. A witness that obeys the new plan records
-// nothing under the old one.
+// One of several members gives the numbers of a sequence only up to a ceiling, which at least one
+// other member, a witness, has recorded before under the plan in force. So if a member cannot be
+// reached when it is removed, the others know above which number to continue, even if it lives on
+// where nobody sees it. A witness that obeys the new plan records nothing under the old one.
 //
 // A witness has a row in the table of limits: `giver` is the member whose numbers these are, `term`
-// the plan, and `wanted` the ceiling. The member itself has such a row, too, and goes by its
-// `granted`.
+// the plan, and `wanted` the ceiling. The member itself has such a row too, and obeys its `granted`.
 //
-// A ceiling is far away, so that a member goes on alone for long. What is skipped when it is
-// removed is at most that.
+// A ceiling is far away, so that a member can be alone for long. At most that many numbers are
+// skipped when it is removed.
 
 // CeilingAhead is how far above the last number a member's ceiling is set, at most: weeks at 20,000
 // numbers a second.
 const CeilingAhead = 1 << 36
 
-// recorded is what is remembered of a member's ceilings under one plan. They only rise.
+// recorded is a member's known ceilings under one plan. They only rise.
 type recorded struct {
 	mu      sync.Mutex
 	plan    uint64              // guarded by mu
 	of      map[string]uint64   // guarded by mu; by the table's spelling
-	raising map[string]struct{} // guarded by mu; those that are raised ahead of need
+	raising map[string]struct{} // guarded by mu; those that are being raised ahead of need
 }
 
-// under makes sure that what is remembered belongs to a plan. r.mu is held.
+// under empties what belongs to another plan. r.mu is locked.
 func (r *recorded) under(plan uint64) {
 	if r.plan != plan || r.of == nil {
 		r.plan, r.of, r.raising = plan, make(map[string]uint64), make(map[string]struct{})
@@ -66,8 +64,8 @@ func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
 	r.of[name] = max(r.of[name], ceiling)
 }
 
-// RecordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
-// has recorded that yet.
+// RecordedCeiling is the ceiling of this member for a sequence under a plan, 0 if no witness has
+// recorded one yet.
 func (v *Server) RecordedCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	if ceiling, ok := v.recorded.get(plan, name); ok {
 		return ceiling, nil
@@ -75,7 +73,7 @@ func (v *Server) RecordedCeiling(ctx context.Context, on link.Querier, name stri
 	return v.readCeiling(ctx, on, name, plan)
 }
 
-// readCeiling is RecordedCeiling as it stands now: another process may have raised it.
+// readCeiling is RecordedCeiling read anew: another process may have raised it.
 func (v *Server) readCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.Table.Limit+" AS l JOIN "+v.Table.Member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
 		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
@@ -88,9 +86,8 @@ func (v *Server) readCeiling(ctx context.Context, on link.Querier, name string, 
 	return ceiling, nil
 }
 
-// raiseByWitness has n more numbers of a sequence be below the ceiling of v. It says how many of
-// those that may be taken at once are below it as things stand, if it fails because no witness can
-// record more.
+// raiseByWitness raises the ceiling of v above n more numbers of a sequence. If no witness can
+// record that, it returns how many that may be taken at once are below the present one.
 func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, n uint64) (left uint64, err error) {
 	h := v.Share()
 	stored, err := v.Find(ctx, name)
@@ -119,8 +116,8 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	return 0, nil
 }
 
-// ticksAhead is how far it is set for the ticks of a worker, in reservations. Those are of half the
-// cover, mostly. So a member goes on alone for 64 times the cover at least, and when one is removed
+// ticksAhead is how far it is set for the ticks of a worker, in reservations, which are mostly of
+// half the cover. So a member can be alone for 64 times the cover at least, and when one is removed
 // that was away, its workers are free after 128 times the cover.
 const ticksAhead = 256
 
@@ -139,7 +136,7 @@ func (v *Server) witnessDue(name string, h segment.Share, last, highest, ahead u
 	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (segment.CeilingAbove(last, highest, ahead)-min(last, highest))/2
 }
 
-// raiseAhead raises the ceiling of v for n numbers more, unless somebody does.
+// raiseAhead raises the ceiling of v for n more numbers, unless that is in progress.
 func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n uint64) {
 	r := &v.recorded
 	r.mu.Lock()
@@ -159,7 +156,8 @@ func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n ui
 	delete(r.raising, name)
 }
 
-// RecordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
+// RecordCeiling makes other members record a ceiling of v, of which one is enough, and then v
+// itself.
 func (v *Server) RecordCeiling(ctx context.Context, among *Among, h segment.Share, name string, ceiling uint64) error {
 	if among.Number != h.Plan {
 		return store.OutcomeOldPlan

@@ -12,7 +12,7 @@ import (
 // Defined is what one member knows of a name: its options, or a tombstone.
 type Defined struct {
 	Name string
-	Live bool   // there is a row
+	Live bool   // the row exists
 	id   uint64 // of the row; 0 if it is frozen
 	Entry
 }
@@ -52,7 +52,7 @@ func (t OptionTable) All(ctx context.Context, on link.Querier) (all []Defined, e
 	return all, nil
 }
 
-// Newest keeps of each name what was defined last, with the highest id.
+// Newest returns the last definition of each name, with the highest id.
 func Newest(all []Defined) []Defined {
 	at := make(map[string]int, len(all))
 	kept := all[:0]
@@ -72,11 +72,11 @@ func Newest(all []Defined) []Defined {
 	return kept
 }
 
-// Copy brings the names of a member in line with what the others know, in the
-// transaction that starts it: rows that it lacks are made where they stand there, or at 0 if they
-// are frozen, which the start raises above the floors. Somebody may have made one by hand since
-// those were read. Versions say what is dropped, but for a member that is added: its tombstones
-// come from another set of servers, or from an older one.
+// Copy brings the names of a member in line with those of the others, in the transaction that
+// starts it: it makes missing rows with the ids that they have there, or with 0 if those are
+// frozen, and the start raises them above the floors. Somebody may have made a row by hand since.
+// Versions show what is dropped, except to a member that is added: its tombstones come from another
+// set of servers, or from an older one.
 func (t OptionTable) Copy(ctx context.Context, tx *sql.Tx, theirs []Defined, added bool) error {
 	mine, err := t.All(ctx, tx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (t OptionTable) Copy(ctx context.Context, tx *sql.Tx, theirs []Defined, add
 		if err := t.lock(ctx, tx, d.Name, new(Entry)); err != nil {
 			return err
 		}
-		// The proxies look at this member when its version moves. The entry keeps the one that they
-		// may have seen elsewhere.
+		// The proxies look at this member when its version moves. The entry has the version that
+		// they may have seen elsewhere.
 		if err := t.MoveVersion(ctx, tx); err != nil {
 			return err
 		}
