@@ -11,7 +11,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// addAccounts makes accounts that may do everything; their password is p.
+// addAccounts makes accounts with all rights and the password p.
 func addAccounts(t *testing.T, s *mysqltest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -35,7 +35,7 @@ func accounts(user string, n int) (all []sequence.Account) {
 	return all
 }
 
-// asUser has servers be reached with an account of addAccounts.
+// asUser makes a proxy reach its servers with an account of addAccounts.
 func asUser(name string) func(*sequence.Options) {
 	return func(o *sequence.Options) {
 		for i := range o.Servers {
@@ -44,7 +44,7 @@ func asUser(name string) func(*sequence.Options) {
 	}
 }
 
-// mustChangeAccounts tries the change and puts it to use.
+// mustChangeAccounts tries the change and puts it in force.
 func mustChangeAccounts(t *testing.T, s *sequence.Sequences, all []sequence.Account) {
 	t.Helper()
 	c := s.ChangeAccounts(all)
@@ -55,10 +55,10 @@ func mustChangeAccounts(t *testing.T, s *sequence.Sequences, all []sequence.Acco
 }
 
 func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
-	// a prefetch of photos must not wait
+	// A prefetch of photos must not wait.
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "locked": 0})
 	addAccounts(t, p.server, "acct1", "acct2")
-	// which others use, too
+	// Other tests use them, too.
 	t.Cleanup(func() { p.server.Exec(t, "DROP USER acct1@'%', acct2@'%'") })
 	s := p.open(t, asUser("acct1"), steadySize(5), patience(time.Minute))
 	mustTake(t, s, "photos", 5)
@@ -133,7 +133,7 @@ func TestAnAccountThatAServerRefusesIsNotTakenOver(t *testing.T) {
 		mustTake(t, s, "photos", 1)
 	}
 
-	// One that is away cannot refuse, and is reached with the new account when it is back.
+	// A server that is away cannot refuse, and is reached with the new account when it is back.
 	f[2].kill(t)
 	mustChangeAccounts(t, s, accounts("acct2", 3))
 	for range 60 {
@@ -200,7 +200,7 @@ func TestEveryNodeOfAGroupHasToTakeAnAccount(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), m.links[1].Addr()) {
 		t.Errorf("got %v, want an error that names node %s", err, m.links[1].Addr())
 	}
-	m.cut(1) // which cannot refuse then
+	m.cut(1) // so it cannot refuse
 	mustChangeAccounts(t, m.Sequences, accounts("acct2", 1))
 	m.links[1].Mend()
 	m.take(t, "one", "photos", 30)

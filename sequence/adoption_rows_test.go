@@ -22,8 +22,8 @@ func (e *estate) switchOver(t *testing.T, from, to int) {
 	}
 }
 
-// Numbers that were in memory before the primary changed are a gap after it: FLUSH has done what it
-// does, and the proxy's end is no failure.
+// Numbers that were cached before the primary changed become a gap: FLUSH succeeds, and so does the
+// proxy's end.
 func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -41,8 +41,8 @@ func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	e.join(t, "b", all).take(t, "b", "photos", 25)
 }
 
-// isFault reports whether err is another one than that there was no primary, which is told for a
-// moment after there was none.
+// isFault reports whether err is an error other than the missing primary, which comes for a moment
+// after there was none.
 func isFault(err error) bool {
 	return err != nil && !strings.Contains(err.Error(), "none of its nodes can be written to")
 }
@@ -64,7 +64,7 @@ func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
 	}
 	a.take(t, "a", "élève", 25)
 	e.CatchUp(t, 1, 0)
-	e.Cut(t, 1) // from here on everything is lost
+	e.Cut(t, 1) // from here on the replica misses everything
 	a.take(t, "a", "élève", 200)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -75,8 +75,8 @@ func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
 	a.take(t, "a", "élève", 25)
 }
 
-// What a sequence was moved above is in use: after a fail-over it is not given either. Where no
-// other node can be told that is an error.
+// Numbers above which a sequence was moved are in use: they are not given after a fail-over either.
+// Without another node to confirm that, the move is an error.
 func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	names := []string{"set", "repaired", "restarted", "near"}
 	e := startEstate(t, 2, names...)
@@ -99,7 +99,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// What the replica has heard of is what a's calls waited for.
+	// The replica has what a's calls waited for.
 	e.Cut(t, 1)
 	if _, _, err := a.SetValue(ctx, []byte("near"), 2000, true); err != nil {
 		t.Errorf("within its window: %v", err)
@@ -119,8 +119,8 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	}
 }
 
-// A row that is moved on a node that nobody took over yet says how far that wants to go. That is
-// no window of which numbers were given: the sequence goes on where it was moved, and skips none.
+// A row that is moved on a node before a takeover records how far the node wants to go. No numbers
+// of that window were given: the sequence goes on where it was moved, and skips none.
 func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 	e := startEstate(t, 2, "set")
 	ctx := t.Context()

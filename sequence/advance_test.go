@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// TestWholeStepsStayCongruent is the scheme of several ticket servers: each adds their number, and
-// began with its own. Here is one of three, used by two proxies and directly.
+// TestWholeStepsStayCongruent has the scheme of several ticket servers: each adds their count, and
+// began with its own number. This is one of three, used by two proxies and directly.
 func TestWholeStepsStayCongruent(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 2})
 	var mu sync.Mutex
@@ -67,7 +67,7 @@ func TestWholeStepsStayCongruent(t *testing.T) {
 	}
 }
 
-// TestStepsAndSinglesOfOneSequenceNeverMeet: the segments of different steps come out of one row.
+// TestStepsAndSinglesOfOneSequenceNeverMeet: segments of different steps come from one row.
 func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(20))
@@ -120,7 +120,7 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 
 func TestANewNamesFirstNumberIsItsOwn(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 700})
-	create := func(o *sequence.Options) { o.CreateUnknown = true } // which Advance does not heed
+	create := func(o *sequence.Options) { o.CreateUnknown = true } // Advance does not depend on it
 	proxies := []*sequence.Sequences{p.open(t, create, patience(2*time.Second)), p.open(t)}
 	if _, err := proxies[0].Advance(context.Background(), []byte("fresh"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("an unknown name: got %v, want ErrUnknown", err)

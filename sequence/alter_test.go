@@ -33,8 +33,8 @@ func wantTaken(t testing.TB, s *sequence.Sequences, name string, want ...uint64)
 
 func TestSequencesGoByTheirDefinition(t *testing.T) {
 	p := newPlace(t)
-	// Who hears of a new round while it reserves numbers of it leaves them unused, so nothing is
-	// heard here.
+	// A proxy that learns of a new round while it reserves leaves those numbers unused, so this one
+	// learns nothing.
 	s := p.open(t, seldomHearing)
 	const top = 1<<64 - 1
 	for i, c := range []struct {
@@ -122,7 +122,7 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 	}
 }
 
-// Two proxies on one server: what one changes holds at the other within a second.
+// Two proxies on one server: a change through one is in force at the other within a second.
 func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
@@ -134,7 +134,7 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 		begin := time.Now()
 		eventually(t, what, ok)
 		if took := time.Since(begin); took > 10*time.Second {
-			// a second, and what a busy machine needs
+			// A second, and what a busy machine needs.
 			t.Errorf("%s took %v, want a second", what, took)
 		}
 	}
@@ -180,7 +180,7 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	})
 }
 
-// What repeats is the whole cycle, whoever takes.
+// With CYCLE the whole cycle repeats, through any proxy.
 func TestTwoProxiesGoRoundTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	proxies := []*sequence.Sequences{p.open(t), p.open(t)}

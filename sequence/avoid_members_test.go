@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// A number that somebody chose is given by no server, also where this proxy has numbers of another
-// one that are higher.
+// No server gives a number that a client chose, even where this proxy has higher numbers of another
+// server.
 func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -52,7 +52,7 @@ func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 	}
 }
 
-// What this proxy has reserved on one server does not say that another server gives no lower
+// That this proxy has reserved on one server does not mean that another server gives no lower
 // number.
 func TestANumberThatSomebodyChoseBehindTheRowOfAnotherServerMovesThatServer(t *testing.T) {
 	f := newFleet(t, 2)
@@ -76,8 +76,8 @@ func TestANumberThatSomebodyChoseBehindTheRowOfAnotherServerMovesThatServer(t *t
 	t.Fatal("the second server was never asked first")
 }
 
-// A member that answers goes on giving numbers: where its row could not be moved the number is not
-// avoided. One that is dead is passed over.
+// A member that answers goes on giving numbers: a number is not avoided where its row could not be
+// moved. A dead member is passed over.
 func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
@@ -115,8 +115,7 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 	f[1].restart(t)
 }
 
-// A key at the very end, as a sentinel is, leaves no number to those members whose turn does not
-// come any more.
+// A key at the very end, such as a sentinel, leaves no number to members that would come later.
 func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *testing.T) {
 	for name, change := range map[string]func(*sequence.Options){"blocks": blocks(50), "steps": inSteps} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 					first := mustTake(t, s, "photos", n)
 					book.add(t, fmt.Sprint("take ", i), first, n)
 					top = max(top, first+n)
-				case 2: // as an import does it: rising
+				case 2: // rising, as in an import
 					numbers := make([]uint64, 0, 20)
 					for range 1 + random.IntN(20) {
 						if _, given := book.given[top]; !given {
@@ -62,7 +62,7 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 	}
 }
 
-// Whoever waits for numbers while a counter is moved must not get what it is moved for.
+// A caller that waits while a counter is moved must not get the number for which it is moved.
 func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	s := p.open(t, steadySize(5))
@@ -70,7 +70,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		t.Fatal(known, err)
 	}
 	c := sequence.Inside(s).Cache("photos")
-	c.HoldUp() // the reservation that a caller waits for stands behind this
+	c.HoldUp() // the reservation that a caller waits for comes after this
 	taken := make(chan uint64)
 	for range 3 {
 		go func() {
@@ -166,7 +166,7 @@ func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
 	}
 }
 
-// avoiding has a number avoided while the segment that has it is being put back.
+// avoiding avoids a number while the segment with it is being returned to the table.
 type avoiding struct {
 	sequence.Reserver
 	avoid func() error
@@ -178,13 +178,13 @@ func (a *avoiding) GiveBack(ctx context.Context, name string, epoch uint64, seg 
 	return a.Reserver.GiveBack(ctx, name, epoch, seg)
 }
 
-// A number that is held by nobody any more, as it is about to be put back, is not taken for one
-// that was given: whoever reserves next would give it.
+// A number that is about to be returned to the table is in no cache, but was not given: the next
+// reservation would give it.
 func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 	flush := func(s *sequence.Sequences) error { return s.Flush(context.Background(), []byte("photos")) }
 	for _, c := range []struct {
 		name    string
-		advance bool // a cache of whole steps is there that never had a number
+		advance bool // a cache of whole steps exists that never had a number
 		end     func(*sequence.Sequences) error
 	}{
 		{"FLUSH", false, flush},
@@ -220,8 +220,8 @@ func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 	}
 }
 
-// What a proxy found in the row may be put back by another one, and is not where the counter stands
-// then.
+// Numbers in the row that a proxy found may be returned by another proxy, and the counter is then
+// lower.
 func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *testing.T) {
 	for name, exact := range map[string]uint64{"measured": 0, "CACHE n": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -229,12 +229,12 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 			holder, s := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
 			mustAlter(t, holder, "photos", sequence.Alteration{Cache: &exact})
 			for range 40 {
-				// so what it has in memory is of reservations that were made with CACHE n
+				// Its cached numbers are of reservations that were made with CACHE n.
 				mustTake(t, holder, "photos", 1)
 				settled(t, holder, "photos")
 			}
 			if _, err := s.Step(t.Context(), []byte("photos")); err != nil {
-				// it is found, at what the other one has reserved
+				// It is found at what the other one has reserved.
 				t.Fatal(err)
 			}
 			chosen := p.id(t, "photos") - 5
@@ -259,7 +259,7 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 	}
 }
 
-// Where another proxy has come to the end meanwhile, nothing behind the chosen number can be
+// Where another proxy has reached the end meanwhile, nothing after the chosen number can be
 // reserved.
 func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
@@ -277,7 +277,7 @@ func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *test
 	}
 }
 
-// Near the end of a sequence, a number that somebody chose does not use up the numbers behind it.
+// Near the end of a sequence, a chosen number does not use up the numbers after it.
 func TestANumberThatSomebodyChoseNearTheEndLeavesTheRest(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, steadySize(100))
@@ -288,7 +288,7 @@ func TestANumberThatSomebodyChoseNearTheEndLeavesTheRest(t *testing.T) {
 	wantTaken(t, s, "photos", 999, 1000)
 }
 
-// A chosen number of long ago does not have a sequence begin its next round.
+// An old chosen number does not make a sequence begin its next round.
 func TestANumberThatSomebodyChoseDoesNotTurnASequenceWithCycle(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Cache: 5, Max: 5000, Cycle: true})

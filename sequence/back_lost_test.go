@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// All proxies are killed and what they remember is lost, and one of several members is restored
-// from an old backup: the rows of the others tell above which number to go on.
+// All proxies are killed and lose their state, and one of several members is restored from an old
+// backup: the rows of the others show above which number to go on.
 func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -46,7 +46,7 @@ func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T)
 				cutOff(t, s)
 			}
 			ids := f.ids(t, "photos")
-			// what the highest one gave alone nobody else knows
+			// Only the highest one knows what it gave alone.
 			restored := slices.Index(ids, slices.Min(ids))
 			f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 			use("without a memory", open(), 200)
@@ -57,8 +57,8 @@ func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T)
 	}
 }
 
-// One of several members is restored from an old backup while a proxy lives that has given little,
-// and others died that gave much there. It has seen that row before, or only the other's.
+// One of several members is restored from an old backup while a live proxy has given little there,
+// and dead ones gave much. The live one has seen that row before, or only the others'.
 func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -78,7 +78,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 					}
 					settled(t, s, "photos")
 				}
-				// turn has the next reservation be with one of them.
+				// turn makes the next reservation go to one of them.
 				turn := func(next int) {
 					sequence.Inside(lives).LastMember("photos", 1-next)
 				}

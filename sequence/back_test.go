@@ -13,7 +13,7 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// rising returns what takes a number of photos, each above the one before.
+// rising returns a function that takes a number of photos, each above the one before.
 func rising(t *testing.T, s *sequence.Sequences) (take func()) {
 	t.Helper()
 	last := uint64(0)
@@ -50,8 +50,7 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 				}
 			}
 			before := f[back].id(t, "photos")
-			// as a backup of a moment ago has it; an even distance, so that steps keep their
-			// residue
+			// As in a backup of a moment ago; an even distance keeps the residue of steps.
 			lowered := before - 10
 			f[back].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", lowered)
 			eventually(t, "the server is asked again", func() bool {
@@ -86,7 +85,8 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 	}
 }
 
-// TestNumbersGivenBackToOneOfSeveralServersAreNoRewind gives numbers back, and takes them again.
+// TestNumbersGivenBackToOneOfSeveralServersAreNoRewind returns numbers to a row, and takes them
+// again.
 func TestNumbersGivenBackToOneOfSeveralServersAreNoRewind(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(10), steadySize(10))
@@ -105,8 +105,8 @@ func TestNumbersGivenBackToOneOfSeveralServersAreNoRewind(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem sets a row back below what two of them
-// have given and the third one has only seen. That one takes numbers first.
+// TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem sets a row back below numbers that two
+// of them gave and the third one has only seen. The third takes numbers first.
 func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		t.Run(strconv.Itoa(members), func(t *testing.T) {
@@ -136,10 +136,10 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 			for _, s := range all {
 				settled(t, s, "photos")
 			}
-			for _, s := range all { // what was reserved since the last look nobody else knows
+			for _, s := range all { // only their proxy knows what was reserved since the last look
 				f.seenBy(t, s)
 			}
-			sequence.Inside(all[2]).Cache("photos").Void(stats.UnusedFlush) // what it has in memory is sound
+			sequence.Inside(all[2]).Cache("photos").Void(stats.UnusedFlush) // its cached numbers are sound
 			before := f.ids(t, "photos")
 			for i, id := range before {
 				f[i].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", id-200)
@@ -153,8 +153,8 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt has an idle proxy protect one that begins
-// after the row was set back.
+// TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt: an idle proxy protects one that begins after
+// the row was set back.
 func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		t.Run(strconv.Itoa(members), func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 	}
 }
 
-// seenBy waits until a proxy has looked at the rows as they are.
+// seenBy waits until a proxy has looked at the present rows.
 func (f fleet) seenBy(t *testing.T, s *sequence.Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
@@ -194,7 +194,7 @@ func (f fleet) seenBy(t *testing.T, s *sequence.Sequences) {
 	})
 }
 
-// TestNumbersAreGivenBackByTheOnlyProxyOnly has one of two proxies end, and then the other one.
+// TestNumbersAreGivenBackByTheOnlyProxyOnly ends one of two proxies, and then the other one.
 func TestNumbersAreGivenBackByTheOnlyProxyOnly(t *testing.T) {
 	if !takesSeveral(t) {
 		t.Skip("it takes more numbers at once than are left of a reservation")
@@ -226,9 +226,8 @@ func TestNumbersAreGivenBackByTheOnlyProxyOnly(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore has a row lose what a proxy reserved
-// since it looked last, or before it was started again. Another proxy takes numbers before that one
-// does.
+// TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore sets a row back below what a proxy
+// reserved since its last look, or before it was started again. Another proxy takes numbers first.
 func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
@@ -267,7 +266,7 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 	}
 }
 
-// TestARowThatIsLoweredOnPurposeHasNotGoneBack has a proxy that only looks see rows fall.
+// TestARowThatIsLoweredOnPurposeHasNotGoneBack: a proxy that only looks sees rows fall.
 func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s, watcher := p.open(t, steadySize(50)), p.open(t, steadySize(50))
@@ -286,7 +285,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	}
 	settled(t, s, "days")
 	time.Sleep(3 * sequence.Inside(watcher).Timing().Follow) // it looks, and keeps nothing
-	if err := s.Close(t.Context()); err != nil {             // it gives numbers of photos back
+	if err := s.Close(t.Context()); err != nil {             // it returns numbers of photos to the row
 		t.Fatal(err)
 	}
 	if id := p.id(t, "photos"); id != 1 {
@@ -308,7 +307,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 }
 
 // TestARowOfAnEarlierEpochThatWentBackIsRaised restores one member from a backup that is older than
-// the last time that the sequence began again: its row is of an epoch that is over.
+// the last restart of the sequence: its row is of a past epoch.
 func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(10), steadySize(10))

@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The benchmarks take from memory: enough numbers are reserved first, so that the server is out of
-// the picture.
+// The benchmarks take from memory: enough numbers are reserved first, so that the server does not
+// matter.
 func benchmarkSequences(b *testing.B) *sequence.Sequences {
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
 	s := p.open(b, cacheSize(1<<40))
@@ -93,7 +93,7 @@ func BenchmarkTakeAlias(b *testing.B) {
 	}
 }
 
-// One caller of an ORDER sequence, who has the server asked for each number.
+// One caller of an ORDER sequence, for which the server is asked for each number.
 func BenchmarkOrderedTake(b *testing.B) {
 	p := newPlace(b).withTable(b, nil)
 	s := p.open(b)
@@ -122,14 +122,14 @@ func BenchmarkOrderedTakeOf64Callers(b *testing.B) {
 	b.ReportMetric(float64(after.Given-before.Given)/float64(after.Reservations-before.Reservations), "per_update")
 }
 
-// BenchmarkTakeFarAway takes 20,000 numbers a second whose server is 50 ms away, in segments that
-// last a second. It tells how long the calls took (the histogram), and how many found nothing in
-// memory.
+// BenchmarkTakeFarAway takes 20,000 numbers a second from a server that is 50 ms away, in segments
+// that last a second. It reports how long the calls took (the histogram), and how many found an
+// empty cache.
 func BenchmarkTakeFarAway(b *testing.B) {
 	const rate, batch = 20_000, 20
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(b, p.server.Addr())
-	link.Delay(25 * time.Millisecond) // each way
+	link.Delay(25 * time.Millisecond) // in each direction
 	s := p.open(b, func(o *sequence.Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	mustTake(b, s, "photos", 1)
 	settled(b, s, "photos")

@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// A name of blanks is refused, as the empty one is. Others that the server takes for the empty one
-// are names as any.
+// A name of blanks is refused, like the empty one. Other names that the server takes for the empty
+// one are ordinary.
 func TestANameThatTheServerTakesForTheEmptyOneIsNoOtherOne(t *testing.T) {
 	for _, f := range []fleet{{newPlace(t).withTable(t, nil)}, newFleet(t, 2)} {
 		s := f.open(t, steadySize(10))
@@ -34,7 +34,7 @@ func TestANameThatTheServerTakesForTheEmptyOneIsNoOtherOne(t *testing.T) {
 	}
 }
 
-// Somebody has made such a row by hand in a group's table. It gives numbers, and so do the others.
+// A group's table has such a row, made by hand. It gives numbers, and so do the others.
 func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	empty := ""
@@ -69,7 +69,7 @@ func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing
 	}
 	a.take(t, "a", "photos", 25)
 	eventually(t, "another sequence is made", func() bool {
-		// the first attempt may be told what was seen of the nodes in the middle of the fail-over
+		// The first attempt may meet the state of the nodes in the middle of the fail-over.
 		_, err := a.Create(t.Context(), sequence.CreateOptions{Name: "albums", IfNotExists: true})
 		return err == nil
 	})

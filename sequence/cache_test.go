@@ -19,9 +19,9 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// script is a reserver whose answers and moments a test decides: it shows what the cache does in
-// situations that a real server gets into only by chance. That the real one keeps the same promises
-// is shown in reserve_test.go.
+// script is a reserver whose answers and moments a test decides: it shows the cache in situations
+// that a real server gets into only by chance. reserve_test.go shows that the real one keeps the
+// same promises.
 type script struct {
 	mu       sync.Mutex
 	last     uint64        // highest number given out
@@ -31,10 +31,10 @@ type script struct {
 	hold     chan struct{} // if not nil, a call waits for one token
 	asked    []uint64      // want of every call
 	inflight int
-	most     int // most calls at a time
+	most     int // most calls at one time
 	exact    uint64
 	max      uint64
-	order    bool // it is an ORDER sequence
+	order    bool // the sequence has ORDER
 	check    func(want, need uint64)
 }
 
@@ -330,7 +330,7 @@ func TestCacheLoweredElsewhereIsObeyedAtTheNextReservation(t *testing.T) {
 		mustTake(t, s, "photos", 400)
 		synctest.Wait()
 		sc.set(func() { sc.exact = 10 })
-		mustTake(t, s, "photos", 200) // below the water mark: fetches ahead
+		mustTake(t, s, "photos", 200) // below the low-water mark: fetches ahead
 		synctest.Wait()
 		if held := cache.Cached(); held != 10 {
 			t.Errorf("%d numbers are held after CACHE 10 was learned, want 10", held)
@@ -400,7 +400,7 @@ func TestUnfitServerIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// What makes a server unfit can be found after the row has moved, so each attempt costs a gap.
+// What makes a server unfit may be found after the row has moved, so each attempt costs a gap.
 func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &script{}
@@ -410,7 +410,7 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 		synctest.Wait()
 		sc.set(func() { sc.down = &sequence.UnfitError{Finding: "a trigger", Remedy: "DROP TRIGGER"} })
 		before := len(sc.calls())
-		mustTake(t, s, "photos", cache.Cached()-100) // below the water mark: fetches ahead
+		mustTake(t, s, "photos", cache.Cached()-100) // below the low-water mark: fetches ahead
 		time.Sleep(time.Hour)
 		if calls := len(sc.calls()) - before; calls != 1 {
 			t.Errorf("got %d attempts in an idle hour, want 1", calls)
@@ -472,7 +472,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 				sc := &script{max: 50, order: order, hold: make(chan struct{})}
 				s, c := scripted(t, sc)
 				defer closeNow(t, s)
-				// until all of them wait: those of an ORDER sequence are one batch
+				// Until all of them wait: those of an ORDER sequence are one batch.
 				c.HoldUp()
 				ctx, leave := context.WithCancelCause(context.Background())
 				gone := errors.New("its client has gone")
@@ -507,7 +507,7 @@ func TestNothingIsFetchedAheadOnceTheEndIsReached(t *testing.T) {
 		sc := &script{exact: 10, max: 12}
 		s, _ := scripted(t, sc)
 		defer closeNow(t, s)
-		// so that asking without end would show
+		// Asking without an end would show.
 		sc.check = func(uint64, uint64) { time.Sleep(time.Millisecond) }
 		for want := uint64(1); want <= 12; want++ {
 			if got := mustTake(t, s, "photos", 1); got != want {

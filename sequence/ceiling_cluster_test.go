@@ -18,7 +18,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// holdUp has nodes apply nothing, while the others wait for none of them.
+// holdUp makes nodes apply nothing, while the others wait for none of them.
 func holdUp(t *testing.T, nodes ...*mysqltest.Server) (release func()) {
 	t.Helper()
 	var ends []func()
@@ -49,8 +49,8 @@ func holdUp(t *testing.T, nodes ...*mysqltest.Server) (release func()) {
 	return release
 }
 
-// Both nodes die, and one begins again alone. It has every window, and what it opened now it would
-// have alone.
+// Both nodes die, and one begins again alone. It has every window, but would open the next one
+// alone.
 func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	e, cluster := startClusterOf(t, 2, "photos")
 	all := &given{}
@@ -84,8 +84,8 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	b.take(t, "b", "photos", 200)
 }
 
-// A connection outlives a change of the configuration. What is reserved over it then is given to
-// nobody before that configuration is the holder.
+// A connection outlives a change of the configuration. What is reserved over it then is not given
+// before that configuration is the holder.
 func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *testing.T) {
 	e, _ := startCluster(t, "photos", "albums")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
@@ -112,7 +112,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err := v.Writable(t.Context(), stays[1]); !v.IsMoved(err) {
 		t.Errorf("of a connection to another configuration: %v, want an error by which another node is looked for", err)
 	}
-	if err := stays[0].Close(); err != nil { // others get it now
+	if err := stays[0].Close(); err != nil { // another caller gets it now
 		t.Fatal(err)
 	}
 	g, err := v.Reserve(t.Context(), "photos", 10, 10)
@@ -129,8 +129,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	e.wantHolder(t, 0, 2)
 }
 
-// Whoever only reads finds the change by a new connection: who is registered may be lost with what
-// was committed last.
+// A read finds the change by a new connection: the list of proxies may have lost its last commits.
 func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
@@ -178,8 +177,8 @@ func openWindow(t *testing.T, v sequence.Server, name string, n uint64) error {
 	return err
 }
 
-// The node that is written to does not flush any more, and one of the others shows nothing. The
-// third is no majority.
+// The node that is written to no longer flushes, and one of the others shows nothing. The third is
+// no majority.
 func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{})
@@ -189,7 +188,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
 	eventually(t, "the node says that it does not flush", func() bool {
-		// on a busy machine it may not say anything in time
+		// A busy machine may not answer in time.
 		err := openWindow(t, v, "photos", many)
 		lost := new(limit.SeenError)
 		if !errors.As(err, &lost) || lost.Seen != 1 || lost.Need != 2 {
@@ -203,8 +202,8 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	}
 }
 
-// A sequence that is moved ahead after a node has left is below a window of the configuration that
-// there is then.
+// A sequence that is moved ahead after a node has left is below a window of the present
+// configuration.
 func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) {
 	e, cluster := startCluster(t, "photos", "albums")
 	all := &given{}
@@ -236,7 +235,7 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
 	if err := sequence.Inside(a.Sequences).First().Ceilings().KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
-		// over connections of the configuration before
+		// Over connections of the configuration before.
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
 	next := uint64(9_000_000)
@@ -249,8 +248,8 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	a.take(t, "a", "photos", 50)
 }
 
-// What is committed in a cluster is in memory on all nodes. It survives a crash of all where a
-// majority shows it.
+// A commit of a cluster is in memory on all nodes. It survives a crash of all where a majority
+// shows it.
 func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
@@ -271,7 +270,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	if err := v.Ceilings().ShownOn(t.Context(), 0, 2); err != nil {
 		t.Error(err)
 	}
-	// Who is registered may be lost with the rest.
+	// The list of proxies may be lost with the rest.
 	v.Moved()
 	if err := v.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -281,7 +280,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A node that lacks what the others have of ceilings is no copy of them. It is not asked for ever.
+// A node without the ceilings that the others have is no copy of them. It is not asked for ever.
 func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(3*time.Second))
@@ -294,7 +293,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }() // both statements were answered
 	eventually(t, "the node alone has no ceilings", func() bool {
-		// the cluster may have the rows in use
+		// The cluster may have the rows in use.
 		_, off := conn.ExecContext(t.Context(), "SET SESSION wsrep_on = OFF")
 		_, limits := conn.ExecContext(t.Context(), "DELETE FROM sequence_limit")
 		_, holders := conn.ExecContext(t.Context(), "DELETE FROM sequence_holder")
@@ -328,11 +327,11 @@ func TestARightToReadTheConfigurationOfAGaleraClusterIsNamed(t *testing.T) {
 	})
 }
 
-// Somebody writes the row of a ceiling on another node. Who raises it tries again.
+// A client writes the row of a ceiling on another node. The proxy that raises it tries again.
 func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testing.T) {
 	names := []string{"photos", "albums", "tags", "likes", "users"} // each has a few windows, and few meet a commit
 	e, _ := startCluster(t, names...)
-	// or the server itself would try again
+	// Otherwise the server itself would try again.
 	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	for _, name := range names {
@@ -346,7 +345,7 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	elsewhere := e.Nodes[1].DB(t, "app")
 	writer.Go(func() {
 		for ctx.Err() == nil {
-			// it may be forestalled, too
+			// It may lose against another commit, too.
 			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `floor` <= 1")
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -83,8 +83,8 @@ func TestCreateRefusesWhatDoesNotFit(t *testing.T) {
 		{Name: strings.Repeat("x", 9)},
 		{Name: strings.Repeat("x", 5000)},
 		{Name: "\u4e2d"},          // not in latin1
-		{Name: "\xff\xfe"},        // not text at all
-		{Name: "a", Start: 32768}, // above the column
+		{Name: "\xff\xfe"},        // no text at all
+		{Name: "a", Start: 32768}, // above the column's maximum
 		{Name: "a", Cache: 1_000_000_000_001},
 		{Name: "a", Cache: math.MaxUint64},
 	} {
@@ -130,7 +130,7 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "other": 0})
 	s, other := p.open(t, steadySize(100)), p.open(t, steadySize(100))
 	mustTake(t, s, "photos", 1)
-	theirs := mustTake(t, other, "photos", 1) // holds numbers that the dropper does not know of
+	theirs := mustTake(t, other, "photos", 1) // its cached numbers are unknown to the proxy that drops the sequence
 	settled(t, other, "photos")
 
 	if dropped, err := s.Drop(context.Background(), []byte("Photos"), false); err != nil || !dropped {

@@ -11,15 +11,16 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// jump sets the clock that the proxies' next connections see, and ends those that they have:
-// init_connect does that to an account without special rights. It stands still besides.
+// jump sets the clock that the proxies' next connections see, and ends their present ones:
+// init_connect does that to an account without special rights. The clock then stands still.
 func jump(t *testing.T, p place, account string, by time.Duration) {
 	t.Helper()
 	p.exec(t, fmt.Sprintf("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'", int64(by.Seconds())))
 	p.endConnections(t, account)
 }
 
-// endConnections has the server end all connections of an account. It may not have closed them yet.
+// endConnections makes the server end all connections of an account. It may not have closed them
+// yet.
 func (p place) endConnections(t *testing.T, account string) {
 	t.Helper()
 	for _, id := range p.connections(t, account) {
@@ -27,7 +28,7 @@ func (p place) endConnections(t *testing.T, account string) {
 	}
 }
 
-// connections are what the server calls those of an account.
+// connections returns the server's ids of an account's connections.
 func (p place) connections(t *testing.T, account string) (ids []uint64) {
 	t.Helper()
 	rows, err := p.db.Query("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = ?", account)
@@ -48,9 +49,9 @@ func (p place) connections(t *testing.T, account string) (ids []uint64) {
 	return ids
 }
 
-// The sequence server's clock jumps by hours, to and fro, and two proxies see different ones. What
-// is changed is obeyed all the same, numbers do not come again, and a sequence begins again below
-// only when nobody holds its numbers.
+// The sequence server's clock jumps by hours, to and fro, and two proxies see different times.
+// Changes are obeyed all the same, numbers do not repeat, and a sequence begins again at a lower
+// number only when no proxy has cached numbers of it.
 func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, nil)
@@ -106,9 +107,9 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	}
 }
 
-// A sequence began again while the server's clock was ahead by hours, and that is lost: a backup of
-// before is restored, or a replica takes over that had not heard of it. When it begins again once
-// more, all proxies give up what they hold, although that is earlier by the clock.
+// A sequence began again while the server's clock was hours ahead, and that is lost: an older
+// backup is restored, or a replica without it takes over. When the sequence begins again once more,
+// all proxies discard their numbers, although that is earlier by the clock.
 func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 100})
@@ -152,7 +153,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 		return err == nil && ahead == 0
 	})
 	take()
-	for range 7 { // then it holds numbers above all that the other one has had
+	for range 7 { // then its numbers are above all that the other one has had
 		mustTake(t, b, "photos", 1)
 	}
 	settled(t, b, "photos")

@@ -24,7 +24,7 @@ type snowTakers struct {
 	stop atomic.Bool
 
 	mu      sync.Mutex
-	longest time.Duration // that a key took
+	longest time.Duration // longest time of a take
 }
 
 // wantWorkers waits until processes have workers of two members.
@@ -38,12 +38,12 @@ func wantWorkers(t testing.TB, all []*sequence.Sequences) {
 	}
 }
 
-// looksOften has ticks be reserved twice a second, if need be.
+// looksOften makes ticks be reserved twice a second, if need be.
 func looksOften(o *sequence.Options) {
 	sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 500 * time.Millisecond })
 }
 
-// begin has one more process take keys.
+// begin makes one more process take keys.
 func (x *snowTakers) begin(t testing.TB, who string, s *sequence.Sequences) {
 	x.wg.Go(func() {
 		last := uint64(0)
@@ -81,8 +81,8 @@ func (x *snowTakers) goOn(t testing.TB, when string) time.Duration {
 	return x.longest
 }
 
-// Each worker has its home at one of several members, and a process whose home is away has another
-// worker before its ticks end. One may be killed, and come back.
+// Each worker has its home at one of several members, and a process whose home is away gets another
+// worker before its ticks end. A process may be killed, and come back.
 func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 	for _, members := range []int{2, 3} {
 		if members > 2 && testing.Short() {
@@ -104,13 +104,13 @@ func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 			for i := range members {
 				wantWorkers(t, all)
 				f[i].kill(t)
-				// longer than what is reserved
+				// Longer than the reserved ticks.
 				for begin := time.Now(); time.Since(begin) < 16*time.Second; {
 					if took := x.goOn(t, "without a member"); took > 5*time.Second {
 						t.Errorf("without member %d a key took %v", i, took)
 					}
 				}
-				// one that begins now
+				// This process begins now.
 				late := f.open(t, looksOften, patience(4*time.Second))
 				if members > 2 {
 					within(t, time.Minute, "one that begins has keys", func() bool {
@@ -124,7 +124,7 @@ func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 				} else if key, err := late.Take(t.Context(), []byte("photos"), 1); err == nil {
 					x.l.note(t, key, 1) // of a worker that is free again
 				} else if !strings.Contains(err.Error(), "is away") {
-					// nobody is there to record a ceiling of a worker that is new
+					// No other member can record a ceiling of a new worker.
 					t.Errorf("of two members one is away: %v", err)
 				}
 				if err := late.Close(t.Context()); err != nil {
@@ -140,7 +140,7 @@ func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 	}
 }
 
-// homes makes sure that each worker's ticks were reserved at one member.
+// homes checks that each worker's ticks were reserved at one member.
 func (x *snowTakers) homes(t testing.TB, f fleet) {
 	t.Helper()
 	now := x.k.TickAt(time.Now().UnixNano())
@@ -161,8 +161,8 @@ func (x *snowTakers) homes(t testing.TB, f fleet) {
 	}
 }
 
-// Members are restored from a backup while a process has ticks ahead. It reserves none for long, and
-// raises the rows all the same: else another process would take its workers for free ones.
+// Members are restored from a backup while a process has ticks ahead. It reserves none for long,
+// and raises the rows all the same: otherwise another process would take its workers for free ones.
 func TestARestoredMemberTakesNoTicksBackFromWhoHasThem(t *testing.T) {
 	f := newFleet(t, 2)
 	k, l := kindOf(t, "SNOWFLAKE EPOCH '2020-01-01' TICK '1s' TIME BITS 33 WORKER BITS 1 COUNTER BITS 12"), new(keyLedger)
@@ -196,8 +196,7 @@ func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 	}
 }
 
-// Members are added and removed, also one that is away, and with which a proxy goes on where nobody
-// sees it.
+// Members are added and removed, also one that is away, and with which a proxy goes on unseen.
 func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the ends of ticks")
@@ -229,7 +228,7 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}
-	// its own ticks, and those up to the ceilings
+	// Its own ticks, and those up to the ceilings.
 	given := 0
 	for begin := time.Now(); time.Since(begin) < 15*time.Second; time.Sleep(10 * time.Millisecond) {
 		if key, err := apart.Take(t.Context(), []byte("photos"), 3); err == nil {

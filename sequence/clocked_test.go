@@ -18,7 +18,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// snow is SNOWFLAKE with an epoch that each clock of a test is behind of.
+// snow is SNOWFLAKE with an epoch before each clock of a test.
 func snow(t testing.TB) kind.Kind {
 	return kindOf(t, "SNOWFLAKE EPOCH '2020-01-01' TICK '1ms' TIME BITS 43 WORKER BITS 8 COUNTER BITS 12")
 }
@@ -57,7 +57,7 @@ func (l *keyLedger) count() int {
 	return len(l.given)
 }
 
-// wantNow wants a key that was made now.
+// wantNow wants a key of the present time.
 func wantNow(t testing.TB, k kind.Kind, key uint64) {
 	t.Helper()
 	tick, _, _ := k.Decompose(key)
@@ -66,8 +66,8 @@ func wantNow(t testing.TB, k kind.Kind, key uint64) {
 	}
 }
 
-// Proxies have workers of their own, whose rows nobody sees. One that was killed leaves its worker
-// behind, and no key is given again, whatever happens to the rows.
+// Proxies have workers of their own, whose rows are hidden. A killed proxy leaves its worker, and
+// no key repeats, whatever happens to the rows.
 func TestASnowflakeIsGivenOnce(t *testing.T) {
 	p := newPlace(t)
 	ctx := context.Background()
@@ -142,7 +142,7 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 		}
 	}
 
-	// it ends and begins, and is dropped and made again
+	// It ends and begins, and is dropped and made again.
 	for range 3 {
 		b := p.open(t)
 		wantNow(t, k, l.take(t, b, "photos", 100))
@@ -168,8 +168,8 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 	})
 }
 
-// The rows are restored as they were a while ago. Whoever has reserved of them sees that, and the
-// others begin at the present time.
+// The rows are restored from a while ago. The proxy with reservations notices, and the others begin
+// at the present time.
 func TestARestoredTableGivesNoSnowflakeTwice(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
@@ -187,7 +187,7 @@ func TestARestoredTableGivesNoSnowflakeTwice(t *testing.T) {
 	wantNow(t, k, l.take(t, a, "photos", 1))
 }
 
-// A fail-over may lose what the row of a worker is, and keep the row. Others do not use that worker.
+// A fail-over may lose that a row is a worker's, and keep the row. Others do not use that worker.
 func TestAWorkerWhoseRowIsUnfitIsPassedOver(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
@@ -203,7 +203,7 @@ func TestAWorkerWhoseRowIsUnfitIsPassedOver(t *testing.T) {
 	}
 }
 
-// What a sequence with a clock does not go with.
+// Options that a sequence with a clock refuses.
 func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	p := newPlace(t)
 	s, ctx, k := p.open(t), context.Background(), snow(t)
@@ -245,14 +245,14 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	}
 	mustAlter(t, s, "photos", sequence.Alteration{Cover: ref(uint64(60))})
 	mustTake(t, s, "photos", 1)
-	// a key that somebody chose is nobody's business
+	// A chosen key changes nothing.
 	if err := s.Avoid(ctx, []byte("photos"), []uint64{k.MaxKey(), 5}); err != nil {
 		t.Error(err)
 	}
 	wantNow(t, k, mustTake(t, s, "photos", 1))
 }
 
-// The id column holds small numbers.
+// The id column is for small numbers.
 func TestTicksThatTheTableDoesNotHoldAreRefused(t *testing.T) {
 	p := newPlace(t)
 	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "users"})
@@ -267,7 +267,7 @@ func TestTicksThatTheTableDoesNotHoldAreRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A column has keys of a time that is to come: there are none before.
+// A column has keys of a future time: there are no keys before that.
 func TestASnowflakeBeginsAboveTheKeysThatAreThere(t *testing.T) {
 	p := newPlace(t)
 	s, k := p.open(t, patience(20*time.Second)), snow(t)
@@ -295,8 +295,8 @@ func TestASnowflakeBeginsAboveTheKeysThatAreThere(t *testing.T) {
 	}
 }
 
-// A proxy whose clock is not that of the sequence server gives no key, and says so; one whose clock
-// is set while it runs goes on.
+// A proxy whose clock differs from the sequence server's gives no key, with an error that says so;
+// one whose clock is set while it runs goes on.
 func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
@@ -339,7 +339,7 @@ func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 	}
 }
 
-// The sequence server is away, for a shorter time than the cover.
+// The sequence server is away for less than the cover.
 func TestSnowflakesAreCovered(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server)
@@ -357,7 +357,7 @@ func TestSnowflakesAreCovered(t *testing.T) {
 		switch took := time.Since(begin); {
 		case err == nil:
 			l.note(t, key, 10)
-		case took < 4*time.Second: // later than that it may have been asked for
+		case took < 4*time.Second: // later it may have been asked for
 			t.Fatalf("after %v: %v", took, err)
 		}
 		time.Sleep(10 * time.Millisecond)

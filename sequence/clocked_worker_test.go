@@ -14,8 +14,8 @@ import (
 
 func workerID(n uint64) func(*sequence.Options) { return func(o *sequence.Options) { o.WorkerID = &n } }
 
-// Who stops leaves its worker to whoever comes next, while others run, with a state directory or
-// without one. To nobody has a row gone back.
+// A proxy that stops leaves its worker to the next one, while others run, with a state directory or
+// without. No row seems to have gone back.
 func TestACleanStopLeavesTheWorker(t *testing.T) {
 	p := newPlace(t)
 	ctx, k, l := context.Background(), snow(t), new(keyLedger)
@@ -41,7 +41,7 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 		s := p.open(t, options...)
 		wantWorker(s, 200)
 		l.take(t, any, "photos", 100)
-		if round%2 == 1 { // else perhaps while ticks are reserved
+		if round%2 == 1 { // otherwise perhaps while ticks are reserved
 			eventually(t, "ticks are reserved", func() bool {
 				return p.id(t, define.CounterName(define.WorkerName("photos", 200))) > k.TickAt(time.Now().Add(14*time.Minute).UnixNano())
 			})
@@ -63,7 +63,7 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 	}
 }
 
-// Two proxies have one worker_id: the second one gives no key, and says who has it.
+// Two proxies have one worker_id: the second one gives no key, and names the first.
 func TestTwoProxiesOfOneWorkerID(t *testing.T) {
 	p := newPlace(t)
 	ctx, k, l := context.Background(), snow(t), new(keyLedger)

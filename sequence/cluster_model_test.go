@@ -25,35 +25,35 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// The simulated clusters of test/simulation, beside a Galera cluster and a replication group: both
-// are done the same to, and what they answer, and what each node holds, is compared.
+// The simulated clusters of test/simulation run the same steps as a Galera cluster and a
+// replication group. The tests compare their answers, and what each node has.
 
 // clusterSide is a cluster that steps are done on.
 type clusterSide interface {
-	// of has f decide about the cluster as somebody sees it who writes to a node.
+	// of runs f on the cluster as an actor sees it that writes to a node.
 	of(at int, f func(g *limit.Group) string) string
 	reserve(at int, ceiling, n uint64) (last uint64, err error)
-	holdUp(nodes ...int)          // they apply nothing until they are killed, or let go
-	letGo(nodes ...int)           //
-	flush(at, how int)            // as innodb_flush_log_at_trx_commit
-	killAll()                     // all nodes, at once
-	loseReceived(at int)          // one that was killed, what it has not applied
-	begin(at int)                 // the cluster, with one node alone
-	beginFrom(first int)          // the cluster, with a node and those after it
-	kill(at int)                  // one node
-	join(at int)                  // one comes back
-	write(first, second int) bool // both write one row at the same time; whether the second one may
-	says(at int) string           // what a node says of itself and of the cluster
+	holdUp(nodes ...int)          // they apply nothing until they are killed or released
+	letGo(nodes ...int)           // releases them
+	flush(at, how int)            // sets innodb_flush_log_at_trx_commit
+	killAll()                     // kills all nodes, at once
+	loseReceived(at int)          // a killed node loses what it has not applied
+	begin(at int)                 // begins the cluster with one node alone
+	beginFrom(first int)          // begins the cluster with a node and those after it
+	kill(at int)                  // kills one node
+	join(at int)                  // a node comes back
+	write(first, second int) bool // both write one row at the same time; the result is whether the second may
+	says(at int) string           // what a node reports of itself and of the cluster
 	held(at int) string
 }
 
-// realCluster is one of servers, whichever it is.
+// realCluster is a cluster of servers.
 type realCluster struct {
 	t     *testing.T
 	nodes []*mysqltest.Server
 	v     sequence.Server
 	pools []*sql.DB
-	locks map[int]*sql.Conn // of nodes that are held up
+	locks map[int]*sql.Conn // on nodes that apply nothing
 }
 
 func newRealCluster(t *testing.T, nodes []*mysqltest.Server) *realCluster {
@@ -77,10 +77,10 @@ func newRealCluster(t *testing.T, nodes []*mysqltest.Server) *realCluster {
 	return r
 }
 
-// errSecondary: nobody writes to a node that is no primary.
+// errSecondary: a node that is no primary is not written to.
 var errSecondary = errors.New("the node is read only")
 
-// on has f use a connection to a node, once that takes part in the cluster.
+// on runs f with a connection to a node, once that takes part in the cluster.
 func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error) (err error) {
 	eventually(r.t, "a node takes part in the cluster", func() bool {
 		is := r.v.Survey(r.t.Context())[at]
@@ -102,7 +102,7 @@ func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error)
 			return false
 		}
 		err = f(conn, now)
-		return outcomeInGroup(err) != "failed" // else it stored another configuration meanwhile
+		return outcomeInGroup(err) != "failed" // otherwise it stored another configuration meanwhile
 	})
 	return err
 }
@@ -122,7 +122,7 @@ func (r *realCluster) of(at int, f func(g *limit.Group) string) (what string) {
 
 func (r *realCluster) reserve(at int, ceiling, n uint64) (last uint64, err error) {
 	err = r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
-		if _, err := r.v.ReadRow(r.t.Context(), conn, "photos"); err != nil { // which learns its rule
+		if _, err := r.v.ReadRow(r.t.Context(), conn, "photos"); err != nil { // this learns its rule
 			return err
 		}
 		used := r.v.Rules.Of("photos")
@@ -154,7 +154,7 @@ func (r *realCluster) killAll() {
 	}
 }
 
-// lock has somebody hold a lock on a node until letGo.
+// lock keeps a lock on a node until letGo.
 func (r *realCluster) lock(at int, texts ...string) {
 	conn, err := r.pools[at].Conn(r.t.Context())
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *realCluster) write(first, second int) bool {
 	return err == nil
 }
 
-// readNumbers reads where the sequences of a table stand.
+// readNumbers reads the positions of a table's sequences.
 func readNumbers(ctx context.Context, on *sql.DB, table string) (all map[string]uint64, err error) {
 	rows, err := on.QueryContext(ctx, "SELECT name, id FROM "+table)
 	if err != nil {
@@ -230,7 +230,7 @@ func (r *realCluster) held(at int) string {
 	return nodeText(counters, known)
 }
 
-// saysText is what both have to agree on of what a node says.
+// saysText is the part of a node's report that both sides have to agree on.
 func saysText(holder, apart string, writable bool, members int) string {
 	return fmt.Sprintf("holder %s, apart %v, writable %v, of %d", holder, apart != "", writable, members)
 }
@@ -244,7 +244,7 @@ func (r *realCluster) says(at, members int) string {
 	return saysText(said.Holder, said.Apart, said.Writable, members)
 }
 
-// galeraCluster is one of Galera.
+// galeraCluster is a cluster of Galera.
 type galeraCluster struct {
 	*realCluster
 	cluster *mysqltest.Cluster
@@ -297,12 +297,12 @@ type replicationGroup struct {
 func newReplicationGroup(t *testing.T, single bool) replicationGroup {
 	t.Helper()
 	g := mysqltest.StartReplicationGroup(t, modelledNodes, "--loose-group-replication-single-primary-mode="+map[bool]string{true: "ON", false: "OFF"}[single],
-		// a primary does not wait until it has applied what the one before has committed
+		// A primary then does not wait until it has applied what the old one committed.
 		"--loose-group-replication-consistency=EVENTUAL", "--loose-group-replication-member-expel-timeout=0", "--replica-parallel-workers=1")
 	return replicationGroup{newRealCluster(t, g.Nodes), g}
 }
 
-// holdUp has them wait for somebody who reads a table that was altered. They may still be written to.
+// holdUp makes them wait for a reader of a table that was altered. They may still be written to.
 func (r replicationGroup) holdUp(nodes ...int) {
 	for _, at := range nodes {
 		r.lock(at, "BEGIN", "SELECT * FROM app.other")
@@ -320,7 +320,7 @@ func (r replicationGroup) holdUp(nodes ...int) {
 	r.t.Fatal("no node can be written to")
 }
 
-// killAll lets each node have received what is committed. Else it may lose that.
+// killAll first lets each node receive what is committed. Otherwise it may lose that.
 func (r replicationGroup) killAll() {
 	for j, from := range r.nodes {
 		for i, to := range r.nodes {
@@ -377,7 +377,8 @@ func (r replicationGroup) kill(at int) {
 	r.await(at)
 }
 
-// await waits until the members agree on who they are, of which one is not a node.
+// await waits until the members agree on who they are. besides is a member that is no node here, or
+// -1.
 func (r replicationGroup) await(besides int) {
 	var members []int
 	for i := range r.nodes {
@@ -390,7 +391,7 @@ func (r replicationGroup) await(besides int) {
 	}
 }
 
-// state is what a node says of itself as a member.
+// state returns what a node reports of itself as a member.
 func (r replicationGroup) state(at int) (state string) {
 	if !r.nodes[at].Running() {
 		return ""
@@ -416,7 +417,7 @@ func (r replicationGroup) says(at int) string {
 	return r.realCluster.says(at, online)
 }
 
-// modelCluster is a simulated one.
+// modelCluster is a simulated cluster.
 type modelCluster struct {
 	*simulation.Group
 	actor *simulation.Actor
@@ -428,7 +429,7 @@ func newModelCluster(g *simulation.Group) *modelCluster {
 	return &modelCluster{g, g.Client("model"), make(map[int]bool)}
 }
 
-// apply has all nodes have what is committed, but for those that are held up.
+// apply makes all nodes apply what is committed, except those that holdUp stopped.
 func (m *modelCluster) apply() {
 	for i := range m.Nodes {
 		for !m.lags[i] && m.Apply(i) {
@@ -476,7 +477,7 @@ func (m *modelCluster) says(at int) string {
 
 func (m *modelCluster) flush(at, how int) {
 	m.apply()
-	m.Nodes[at].Forgets = how == 0 // the system has what was only written
+	m.Nodes[at].Forgets = how == 0 // the system keeps what was only written
 }
 
 func (m *modelCluster) killAll() {
@@ -508,10 +509,10 @@ func (m *modelCluster) write(first, second int) bool {
 
 func (m *modelCluster) held(at int) string { return nodeText(m.Nodes[at].Holds()) }
 
-// configuration is how either side calls a holder.
+// configuration matches a holder's name on either side.
 var configuration = regexp.MustCompile(`(Galera [0-9a-f-]+, )?configuration [0-9a-f-]+( at \d+)?|replication group [0-9a-f-]+, view \d+:\d+`)
 
-// anonymous calls the holders of one side by the order in which they were met.
+// anonymous names the holders of one side in the order in which they were met.
 type anonymous map[string]string
 
 func (a anonymous) text(s string) string {
@@ -526,7 +527,7 @@ func (a anonymous) text(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clusterDeed is a step, and what comes of it.
+// clusterDeed is a step, and its result.
 type clusterDeed struct {
 	what  string
 	do    func(s clusterSide) string
@@ -541,7 +542,7 @@ func adoptOn(at int) clusterDeed {
 	return clusterDeed{what: fmt.Sprint("adopt on ", at), do: func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
 			made, err := g.TakeOver(context.Background(), "photos", limit.Holder{})
-			made.SeenOn = nil // addresses
+			made.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
 		})
 	}}
@@ -551,7 +552,7 @@ func openOn(at int, n uint64) clusterDeed {
 	return clusterDeed{what: fmt.Sprintf("open on %d for %d", at, n), do: func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
 			w, err := g.Open(context.Background(), "photos", n, false)
-			w.SeenOn = nil // addresses
+			w.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), w)
 		})
 	}}
@@ -573,7 +574,7 @@ func takeOn(at int, n uint64) clusterDeed {
 	}}
 }
 
-// writeOn has somebody write one row on two nodes at the same time.
+// writeOn writes one row on two nodes at the same time.
 func writeOn(first, second int) clusterDeed {
 	return clusterDeed{what: fmt.Sprintf("write one row on %d and %d", first, second), do: func(s clusterSide) string { return fmt.Sprint(s.write(first, second)) }}
 }
@@ -594,13 +595,13 @@ func newClusterPair(t *testing.T, real clusterSide, model *simulation.Group) *cl
 	return &clusterPair{t: t, real: real, model: newModelCluster(model), names: [2]anonymous{{}, {}}, up: []int{0, 1, 2}, given: make(map[uint64]bool)}
 }
 
-// run does steps on both, and compares what they answer and hold.
+// run does steps on both, and compares their answers and contents.
 func (p *clusterPair) run(deeds ...clusterDeed) {
 	p.t.Helper()
 	for _, d := range deeds {
 		got, want := p.names[0].text(d.do(p.real)), p.names[1].text(d.do(p.model))
 		if strings.HasPrefix(got, "failed") && strings.HasPrefix(want, "failed") {
-			got = want // on a server there is no connection
+			got = want // a server has no connection then
 		}
 		p.done = append(p.done, d.what+": "+got)
 		if got != want {
@@ -623,7 +624,7 @@ func (p *clusterPair) run(deeds ...clusterDeed) {
 	}
 }
 
-// same compares what two say until they say the same: a node applies in a moment what another has
+// same compares two reports until they are equal: a node applies in a moment what another has
 // committed.
 func (p *clusterPair) same(what string, real, model func() string) {
 	p.t.Helper()
@@ -638,7 +639,7 @@ func (p *clusterPair) same(what string, real, model func() string) {
 	p.t.Fatalf("%s\n%s\n%s\n\nof the model\n%s", strings.Join(p.done, "\n"), what, got, want)
 }
 
-// goesOn has a node that was written to before be the holder, and give numbers.
+// goesOn makes a node that was written to before the holder, and takes numbers.
 func goesOn(at int) []clusterDeed {
 	return []clusterDeed{takeOn(at, 5), adoptOn(at), openOn(at, 10), takeOn(at, 5)}
 }
@@ -652,7 +653,7 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 	p := newClusterPair(t, newGaleraCluster(t), simulation.NewGroup(modelledNodes, true, 1, "photos"))
 	all := p.up
 	p.run(takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 5), adoptOn(2), takeOn(2, 5))
-	// Of two who write one row on two nodes, one is first.
+	// Of two writers of one row on two nodes, one is first.
 	p.run(writeOn(0, 1))
 	// A node goes and comes back. Each time another configuration is the holder.
 	p.up = all[:2]
@@ -664,8 +665,9 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 	p.up = all[1:]
 	p.run(quietly("all are killed, and 1 and 2 begin again", func(s clusterSide) { s.killAll(); s.beginFrom(1) }),
 		takeOn(1, 5), adoptOn(1), openOn(1, 10), takeOn(1, 5), takeOn(2, 5))
-	// Both die. The one that begins again had not flushed at commit: where the system had what was
-	// written, nothing is lost; else it has what it had at some moment. Alone it gives nothing.
+	// Both die. The one that begins again had not flushed at commit: where the system kept what was
+	// written, nothing is lost; otherwise the node has its state of some moment. Alone it gives
+	// nothing.
 	for _, how := range []int{2, 0} {
 		p.run(quietly(fmt.Sprint("2 flushes as ", how), func(s clusterSide) { s.flush(2, how) }), takeOn(1, 10), takeOn(1, 20), takeOn(1, 30), takeOn(1, 40))
 		p.real.killAll()
@@ -697,7 +699,7 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 	t.Log(strings.Join(p.done, "\n"))
 }
 
-// The same of MySQL's group replication, in which one node is the primary.
+// The same for MySQL's group replication with a single primary.
 func TestSimulatedClustersDoWhatAReplicationGroupWithAPrimaryDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it kills a group several times")
@@ -715,7 +717,7 @@ func TestSimulatedClustersDoWhatAReplicationGroupWithAPrimaryDoes(t *testing.T) 
 	p.run(quietly("0 comes back", func(s clusterSide) { s.join(0) }))
 	p.run(goesOn(1)...)
 	p.run(takeOn(0, 5))
-	// The next primary has not applied what the one before has committed, and gives nothing of that.
+	// The next primary has not applied what the old one committed, and gives nothing of that.
 	p.run(quietly("0 and 2 are held up", func(s clusterSide) { s.holdUp(0, 2) }), takeOn(1, 50), takeOn(1, 60))
 	p.up = []int{0, 2}
 	p.run(quietly("kill 1", func(s clusterSide) { s.kill(1) }), takeOn(0, 5), adoptOn(0),
@@ -732,7 +734,7 @@ func TestSimulatedClustersDoWhatAReplicationGroupWithAPrimaryDoes(t *testing.T) 
 	t.Log(strings.Join(p.done, "\n"))
 }
 
-// The same of one in which all nodes are primaries.
+// The same for group replication in which all nodes are primaries.
 func TestSimulatedClustersDoWhatAReplicationGroupOfPrimariesDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it kills a group several times")
@@ -742,7 +744,7 @@ func TestSimulatedClustersDoWhatAReplicationGroupOfPrimariesDoes(t *testing.T) {
 	all := p.up
 	p.run(goesOn(0)...)
 	p.run(takeOn(1, 5), adoptOn(2), takeOn(2, 5), writeOn(0, 1))
-	// One that lags takes no number that another one has taken.
+	// A node that lags takes no number that another one has taken.
 	p.run(quietly("1 is held up", func(s clusterSide) { s.holdUp(1) }), takeOn(0, 7), takeOn(1, 5), takeOn(2, 5),
 		quietly("it is let go", func(s clusterSide) { s.letGo(1) }), takeOn(1, 5))
 	// Nor does it where it lags in the next configuration.
@@ -763,8 +765,8 @@ func TestSimulatedClustersDoWhatAReplicationGroupOfPrimariesDoes(t *testing.T) {
 	t.Log(strings.Join(p.done, "\n"))
 }
 
-// crash has all nodes of a replication group die at once, while one that is written to has applied
-// what the others have only received. One of these begins again, alone, and another one comes back.
+// crash makes all nodes of a replication group die at once, while written, which is written to, has
+// applied what the others have only received. again begins again, alone, and other comes back.
 func (p *clusterPair) crash(written, again, other int, loses bool) {
 	p.t.Helper()
 	p.run(quietly(fmt.Sprintf("%d and %d are held up", again, other), func(s clusterSide) { s.holdUp(again, other) }),

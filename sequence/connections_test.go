@@ -10,15 +10,15 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A server that was started again, or that ends idle connections, has closed those that a proxy
-// keeps. Its clean stop succeeds all the same, and leaves no gap.
+// A server that was restarted, or that ends idle connections, has closed those that a proxy keeps.
+// The proxy's clean stop succeeds all the same, and leaves no gap.
 func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
 	const conns = 4
 	s := p.open(t, steadySize(20), func(o *sequence.Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
 	mustTake(t, s, "photos", 1)
-	sequence.Inside(s).StopFollowing() // nobody asks from here on, which would find out
+	sequence.Inside(s).StopFollowing() // a later query would notice
 	defer sequence.Inside(s).FollowAgain()
 	pool := sequence.Inside(s).First().Pool()
 	var kept []*sql.Conn
@@ -30,7 +30,7 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 		kept = append(kept, conn)
 	}
 	for _, conn := range kept {
-		if err := conn.Close(); err != nil { // which gives it back
+		if err := conn.Close(); err != nil { // this returns it to the pool
 			t.Fatal(err)
 		}
 	}
@@ -51,13 +51,13 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	}
 }
 
-// A caller leaves at the very moment at which his reservation succeeds, which closes the
-// connection. Nobody else gets it, whose statement would end with an unknown outcome.
+// A caller leaves at the very moment when its reservation succeeds, which closes the connection. No
+// other caller gets it, whose statement would end with an unknown outcome.
 func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	sequence.Inside(s).StopFollowing() // nobody else takes a connection
+	sequence.Inside(s).StopFollowing() // no other caller takes a connection
 	defer sequence.Inside(s).FollowAgain()
 	ask := func(ctx context.Context, conn *sql.Conn) {
 		t.Helper()

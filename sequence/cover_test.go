@@ -34,7 +34,7 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 	})
 }
 
-// How much of the cover is held how soon after a steady use began, at any moment from then on: what
+// How much of the cover is cached how soon after a steady use began, at any moment: as
 // docs/operations.md says. A short cover is reserved anew more often.
 func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 	const rate = 300
@@ -62,8 +62,8 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 	}
 }
 
-// In use a sequence may have half of its cache left before more is fetched. When it is idle it has
-// all of it, for an outage that comes then.
+// A sequence in use may have half of its cache before more is fetched. An idle one has all of it,
+// for an outage to come.
 func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
 	s := p.open(t, steadySize(10))
@@ -80,7 +80,7 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 		eventually(t, "no reservation", func() bool { return !c.Reserving() })
 		return c.Cached()
 	}
-	photos.KeepUp(time.Now()) // sees that four were taken
+	photos.KeepUp(time.Now()) // notices that four were taken
 	if n := settled(photos); n != 6 {
 		t.Errorf("a sequence in use holds %d, want the 6 that are left", n)
 	}
@@ -89,7 +89,7 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 		t.Errorf("after half a minute it holds %d, want 6", n)
 	}
 	later := time.Now().Add(sequence.Inside(s).Timing().Idle)
-	if _, err := s.List(t.Context()); err != nil { // who looks does not use it
+	if _, err := s.List(t.Context()); err != nil { // a query is no use
 		t.Fatal(err)
 	}
 	photos.KeepUp(later)

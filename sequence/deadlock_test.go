@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Somebody else's transaction and a reservation wait for each other, and the server ends the
-// reservation: it is made again, and the caller gets his number.
+// A foreign transaction and a reservation wait for each other, and the server ends the reservation:
+// it is made again, and the caller gets its number.
 func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	p.exec(t, "CREATE TABLE heavy (n INT PRIMARY KEY AUTO_INCREMENT, a INT)")
@@ -18,8 +18,8 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 	p.exec(t, "INSERT INTO side VALUES (1, 0)")
 	p.exec(t, "CREATE TRIGGER counted BEFORE UPDATE ON sequence FOR EACH ROW UPDATE side SET a = a + 1 WHERE n = 1")
 	s := p.open(t, patience(time.Minute), steadySize(2))
-	// What information_schema.INNODB_TRX has is not read anew where somebody asks more often than
-	// ten times a second.
+	// information_schema.INNODB_TRX is not renewed if it is read more often than ten times a
+	// second.
 	tells := func(text string) bool {
 		t.Helper()
 		var kind, name, status string
@@ -43,7 +43,7 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 		}
 		defer func() { _ = tx.Rollback() }()
 		for _, text := range []string{
-			// it has changed more, so it is not the one to be ended
+			// It has changed more, so it is not the one that the server ends.
 			"INSERT INTO heavy (a) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)",
 			"UPDATE side SET a = a + 1 WHERE n = 1",
 		} {
@@ -54,12 +54,12 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 		from, taken := p.id(t, "photos"), make(chan error, 1)
 		go func() {
 			var err error
-			for last <= from && err == nil { // what is held goes first
+			for last <= from && err == nil { // the cached numbers go first
 				last, err = s.Take(context.Background(), []byte("photos"), 1)
 			}
 			taken <- err
 		}()
-		// a deadlock would have such a line, too, but is the end
+		// A deadlock would have such a line, too, but is the end.
 		eventually(t, "the reservation waits for the lock", func() bool { return tells("\nLOCK WAIT ") })
 		if _, err := tx.Exec("UPDATE sequence SET id = id + 1000 WHERE name = 'photos'"); err != nil {
 			t.Fatalf("the other transaction was ended: %v", err)

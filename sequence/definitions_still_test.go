@@ -7,9 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// A proxy stands still in the middle of a change of definitions, as one whose machine is suspended.
-// Others make their changes some seconds later, and what it was about to do it
-// begins anew.
+// A proxy stops in the middle of a change of definitions, as on a suspended machine. Others make
+// their changes some seconds later, and its own change begins anew.
 func TestAProxyThatStandsStillInAChangeHoldsUpOthersForSeconds(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	soon := func(o *sequence.Options) {

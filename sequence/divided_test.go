@@ -10,7 +10,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// A proxy that takes no numbers follows no changes. It asks each time that it is left to a server
+// A proxy that takes no numbers follows no changes. It asks each time whether a server alone knows
 // which number comes next.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 	for interleave, f := range map[string]func(*sequence.Options){sequence.InterleaveBlock: blocks(10), sequence.InterleaveStep: inSteps} {
@@ -30,7 +30,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 					t.Errorf("%s: got %v, %d, %v after %v; want %v, %d", when, gotSeveral, gotTurns, err, time.Since(began), several, turns)
 				}
 			}
-			still := func() { // as one that has heard of nothing since
+			still := func() { // as a proxy that has learned nothing since
 				sequence.Inside(idle).StopFollowing()
 				t.Cleanup(sequence.Inside(idle).FollowAgain)
 			}
@@ -45,14 +45,14 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			want("a third one was added", e.open(t, f, withDirectWriters), true, 3)
 
 			e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
-			// it is configured with one that is none of them any more
+			// It is configured with a server that is no longer a member.
 			moved := e.open(t, f, withDirectWriters)
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
 			sequence.Inside(moved).StopFollowing()
 			defer sequence.Inside(moved).FollowAgain()
 			if interleave == sequence.InterleaveStep {
-				// what is known of blocks is refused without a question
+				// Blocks are known, so this is refused without a query.
 				want("one is left, which is another", moved, false, 1)
 			} else if err := sequence.Inside(moved).ReadPlan(t.Context()); err != nil {
 				t.Fatal(err)
@@ -65,7 +65,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 	}
 }
 
-// While the servers are changed nobody can say which number comes next on one. That is waited for.
+// While the servers are changed, none can say which number comes next on one. The proxy waits for
+// that.
 func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s, idle := e.open(t), e.open(t, patience(300*time.Millisecond))
@@ -110,8 +111,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 
 func withDirectWriters(o *sequence.Options) { o.NoDirectWriters = false }
 
-// A server that was away when it was taken out says what was true before. Those that are left know
-// better, in whatever order they are asked.
+// A server that was away when it was removed reports what was true before. The remaining members
+// know better, in whatever order they are asked.
 func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	there := e.otherSide(t)
@@ -119,7 +120,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	mustTake(t, s, "photos", 1)
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
-	sequence.Inside(asked).StopFollowing() // it hears of nothing
+	sequence.Inside(asked).StopFollowing() // it learns nothing
 	t.Cleanup(sequence.Inside(asked).FollowAgain)
 	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
 		t.Fatalf("of three: got %d, %v", turns, err)
@@ -140,7 +141,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	}
 }
 
-// One server alone may take all the time that a request has: there is no other one to ask.
+// A single server may use the whole time of a request: there is no other one to ask.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing.T) {
 	e := newPlanEstate(t, 1, map[string]uint64{"photos": 0})
 	s := e.open(t, patience(16*time.Second))
@@ -150,7 +151,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing
 	}
 }
 
-// A change whose coordinator died is ended also by a proxy that gives no numbers, and is only asked
+// A change whose coordinator died is also ended by a proxy that gives no numbers, and is only asked
 // about them.
 func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})

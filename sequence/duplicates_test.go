@@ -16,7 +16,7 @@ import (
 // The tests of this file show, for each protective setting, the duplicate that happens without it,
 // and then that it does not happen here.
 
-// naive is the reservation as one would write it first: it believes what it is told.
+// naive is the reservation as one would write it first: it believes every answer.
 func naive(t *testing.T, conn *sql.Conn, name string, n uint64) (first uint64) {
 	t.Helper()
 	ctx := context.Background()
@@ -30,7 +30,7 @@ func naive(t *testing.T, conn *sql.Conn, name string, n uint64) (first uint64) {
 	return last - n + 1
 }
 
-// naiveConn is a connection of a client that sets nothing but what is given.
+// naiveConn is a connection of a client that sets nothing but these statements.
 func (p place) naiveConn(t *testing.T, statements ...string) *sql.Conn {
 	t.Helper()
 	conn, err := p.db.Conn(context.Background())
@@ -86,7 +86,7 @@ func TestServerWithAutocommitOffDoesNotRepeatNumbers(t *testing.T) {
 	for i := range got {
 		conn := p.naiveConn(t)
 		got[i] = naive(t, conn, "old", 10)
-		// the client crashes: what it had is rolled back
+		// The client crashes: its transaction is rolled back.
 		_ = conn.Raw(func(any) error { return sql.ErrConnDone })
 		p.exec(t, "ROLLBACK")
 		_ = conn.Close()
@@ -117,7 +117,7 @@ func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
 		conn := p.naiveConn(t, "BEGIN", "COMMIT")
 		got[i] = naive(t, conn, "old", 10)
 		if _, err := conn.ExecContext(t.Context(), "ROLLBACK AND NO CHAIN"); err != nil {
-			// the client crashes
+			// The client crashes.
 			t.Fatal(err)
 		}
 		_ = conn.Close()
@@ -128,7 +128,7 @@ func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
 
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].MaxConns = 1 })
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 10})
-	mustTake(t, s, "photos", 1) // from here on all tables are there
+	mustTake(t, s, "photos", 1) // from here on all tables exist
 	if _, ok, err := s.SetValue(t.Context(), []byte("photos"), 100, true); !ok || err != nil {
 		t.Fatalf("SETVAL: %v, %v", ok, err)
 	}
@@ -167,7 +167,7 @@ func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
 	}
 	wantText(t, err, "photos")
 
-	// Made again from 0, as by somebody who loads an old dump: this proxy still knows better.
+	// Made again from 0, as from an old dump: this proxy still knows better.
 	p.exec(t, "INSERT INTO sequence VALUES ('Photos"+p.trailing()+"', 0)")
 	eventually(t, "the new row is seen", func() bool {
 		known, err := s.Exists(context.Background(), []byte("PHOTOS"))
@@ -200,7 +200,7 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 	if second := naive(t, p.naiveConn(t), "old", 10); second != first {
 		t.Fatalf("the naive way got %d and %d across the crash, and so shows no duplicate", first, second)
 	}
-	// The proxy that remembers what it gave is not fooled, even in relaxed mode.
+	// The proxy that remembers what it gave notices, even in relaxed mode.
 	if p.id(t, "photos") >= before+9 {
 		t.Fatalf("the row is at %d after the crash, so it did not go back", p.id(t, "photos"))
 	}
@@ -251,7 +251,7 @@ func TestTriggerThatKeepsTheRowBackIsNoticed(t *testing.T) {
 }
 
 func TestTriggerThatOnlyWatchesDoesNoHarm(t *testing.T) {
-	// The OK packet's insert id is 0 then.
+	// The OK packet's insert id is then 0.
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 45})
 	p.exec(t, "CREATE TABLE audit (serial bigint AUTO_INCREMENT PRIMARY KEY, id bigint unsigned)")
 	p.exec(t, "INSERT INTO audit VALUES (7000, 0)")
@@ -268,7 +268,7 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 	for _, c := range []struct {
 		name, create string
 		insert       bool
-		mend         string // executed after the refusal, empty if there is nothing to execute
+		mend         string // runs after the refusal; "": nothing to run
 		parts        []string
 	}{
 		{

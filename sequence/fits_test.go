@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// What stands behind a name in the table counts. The first length that is refused is tried, and that
-// before it.
+// The suffix of a name in the table counts. The test tries the first length that is refused, and
+// the one before.
 func TestANameHasToFitTheTable(t *testing.T) {
 	p := newPlace(t).withTable(t, nil) // 50 characters
 	s := p.open(t)

@@ -81,7 +81,7 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 		t.Errorf("%v is written to, want the second", now)
 	}
 
-	// One that is off counts neither for nor against the others.
+	// A node that is off counts neither for nor against the others.
 	set("1", "1", "1")
 	if err := cluster.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)

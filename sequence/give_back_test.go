@@ -12,7 +12,7 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// unheard gives back, but nobody hears of it: the connection breaks in the commit.
+// unheard returns numbers to the row without learning it: the connection breaks in the commit.
 type unheard struct{ sequence.Reserver }
 
 func (u unheard) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
@@ -22,7 +22,7 @@ func (u unheard) GiveBack(ctx context.Context, name string, epoch uint64, seg se
 	return false, fmt.Errorf("%w: connection lost", link.ErrOutcome)
 }
 
-// A row that was lowered by us, as far as can be known, has not gone back: nobody is alarmed.
+// A row that the proxy itself may have lowered has not gone back: no alarm.
 func TestNumbersThatMayHaveBeenGivenBackAreNoRowGoneBack(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(20))
@@ -68,8 +68,8 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 	}
 }
 
-// killed is a process that ends by itself, without a word, when its numbers are back in the row and
-// before its mark is lowered: its state directory is left behind as it is then.
+// killed is a process that is killed when its numbers are back in the row and before its mark is
+// lowered: it leaves its state directory as it is then.
 type killed struct {
 	sequence.Reserver
 	state, left string
@@ -80,9 +80,9 @@ func (k killed) GiveBack(ctx context.Context, name string, epoch uint64, seg seg
 	return done, errors.Join(err, os.CopyFS(k.left, os.DirFS(k.state)))
 }
 
-// A mark is lowered after the numbers are back: who is killed in between leaves one that is too
-// high. The next process skips what is below it, and gives nothing again, where one that was too
-// low would have let a restored backup through.
+// A mark is lowered after the numbers are back: a kill in between leaves one that is too high. The
+// next process skips the numbers below it, and repeats none, whereas a mark that is too low would
+// miss a restored backup.
 func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	state, left := t.TempDir(), t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// Of a row that went by hand no proxy is told, so the one that finds out gives up all that it
-// holds: a restart that others agree on later would not reach it.
+// No proxy is informed of a row that was deleted by hand, so the one that finds out discards all
+// its numbers: a restart that others agree on later would not reach it.
 func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 	for name, find := range map[string]func(s *sequence.Sequences) error{
 		"by a number that somebody chose": func(s *sequence.Sequences) error {
@@ -74,10 +74,10 @@ func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
 		t.Fatal(dropped, err)
 	}
-	s.BySequence() // would find counts of nobody
+	s.BySequence() // this would find counts without a cache
 }
 
-// Whoever wants steps looks again, then.
+// A caller that wants steps then looks again.
 func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(10))
@@ -94,7 +94,7 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	eventually(t, "it has found the sequence", func() bool {
 		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepped(")
 	})
-	end("photos") // its row is there
+	end("photos") // its row exists
 	letGo()
 	if err := <-advanced; err != nil {
 		t.Error(err)

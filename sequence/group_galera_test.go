@@ -19,8 +19,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// startCluster has a Galera cluster of three nodes with a table that has rows of the names, all at
-// 0.
+// startCluster starts a Galera cluster of three nodes with a table that has rows of the names, all
+// at 0.
 func startCluster(t *testing.T, names ...string) (*estate, *mysqltest.Cluster) {
 	t.Helper()
 	return startClusterOf(t, 3, names...)
@@ -87,7 +87,7 @@ func TestAGaleraClusterHasOneHolderAndOutlivesTheNodeThatIsWrittenTo(t *testing.
 	}
 }
 
-// Each of the nodes in turn dies, is missed by nobody, and comes back.
+// Each of the nodes in turn dies, without an error for clients, and comes back.
 func TestNodesOfAGaleraClusterAreKilledAndRejoinWhileNumbersAreTaken(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}
@@ -112,8 +112,8 @@ func TestNodesOfAGaleraClusterAreKilledAndRejoinWhileNumbersAreTaken(t *testing.
 	a.wantLog(t, "sequence node changed")
 }
 
-// Nobody gives numbers while no node runs. When the cluster was set going again by its operator,
-// they go on above all that was given.
+// No numbers come while no node runs. When the operator has started the cluster again, they go on
+// above all that were given.
 func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}
@@ -130,7 +130,7 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 				t.Fatal(err)
 			}
 		}
-		err := a.takeAll(t, "a", "photos", 1000) // what is in memory is given first
+		err := a.takeAll(t, "a", "photos", 1000) // the cached numbers come first
 		var unavailable *sequence.UnavailableError
 		if !errors.As(err, &unavailable) {
 			t.Errorf("with no node running: got %v, want an UnavailableError", err)
@@ -151,7 +151,7 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 }
 
 // All nodes and the proxy die at once, while two nodes lag. The cluster begins again with these.
-// What the first node had committed alone was given, and is lost.
+// Numbers of commits that only the first node had were given, and are lost.
 func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}
@@ -171,10 +171,10 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// the node was killed
+		// The node was killed.
 		defer func() { _ = conn.Close() }()
 		for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} {
-			// nobody waits for it, and it applies nothing
+			// No node waits for it, and it applies nothing.
 			if _, err := conn.ExecContext(t.Context(), text); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -199,7 +199,7 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 	if again := row(e.Nodes[1]); again+1000 > ahead {
 		t.Fatalf("the second node is at %d, and the first one was at %d: nothing is lost", again, ahead)
 	}
-	// Where a single address is named nobody goes on above the ceilings.
+	// Where a single address is configured, numbers do not go on above the ceilings.
 	alone := e.join(t, "alone", all, patience(3*time.Second), func(o *sequence.Options) {
 		o.Servers[0].Nodes, o.Servers[0].Addr = nil, e.Nodes[1].Addr()
 	})
@@ -210,8 +210,8 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 	b.take(t, "b", "photos", 3000)
 }
 
-// A node that hears nothing of the others knows that it may not commit, and says 1047. Whatever is
-// asked of it, the proxy goes on with the others.
+// A node that is cut off from the others knows that it may not commit, and says 1047. Whatever it
+// is asked, the proxy goes on with the others.
 func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testing.T) {
 	e, cluster := startCluster(t, "photos", "albums", "users")
 	all := &given{}
@@ -225,7 +225,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	alone.take(t, "alone", "photos", 10) // up to the ceiling of the others: it sees no majority
 	cluster.Isolate(t, 0)
 
-	// One reserves, one looks up a name that it has not met, one has only been asked whether it
+	// One reserves, one looks up a name that is new to it, and one has only been asked whether it
 	// works.
 	a.take(t, "a", "photos", 30)
 	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
@@ -241,7 +241,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 		}
 	}
 
-	// One that sees that node only gets nothing from it.
+	// A proxy that sees only that node gets nothing from it.
 	if err := alone.takeAll(t, "alone", "photos", 1000); err == nil {
 		t.Error("a node without its cluster gives numbers")
 	} else {
@@ -252,7 +252,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	}
 	cluster.Rejoin(t, 0)
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
-		// they make the new configuration the holder, which one that sees one node cannot
+		// They make the new configuration the holder, which a proxy that sees one node cannot.
 		m.take(t, who, "photos", 200)
 	}
 	eventually(t, "the one that sees only the node that was alone gives numbers", func() bool {
@@ -267,11 +267,11 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	}
 }
 
-// Two who write to different nodes learn of each other when they commit. The one that loses is told
-// 1213, by the cluster, and tries again.
+// Two writers on different nodes meet when they commit. The one that loses gets 1213 from the
+// cluster, and tries again.
 func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *testing.T) {
 	e, _ := startCluster(t, "photos")
-	// or the server itself would try again
+	// Otherwise the server itself would try again.
 	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
@@ -307,14 +307,14 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 		g, err := v.Reserve(t.Context(), "photos", 1, 1)
 		if err == nil {
 			a.given.add(t, "a", g.Seg.Next())
-		} else if !link.IsConflict(err) { // each of its attempts was
+		} else if !link.IsConflict(err) { // each of its attempts lost
 			t.Fatal(err)
 		}
 		return err == nil && v.Retries() > 0
 	})
 }
 
-// A node that hangs is not waited for by whoever looks for one to write to, once the others have
+// A proxy that looks for a writable node does not wait for one that hangs, once the others have
 // said that they are the cluster.
 func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) {
 	e, _ := startCluster(t, "photos")
@@ -329,7 +329,7 @@ func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) 
 	s.take(t, "s", "photos", 50)
 }
 
-// A node that helps another one to join serves while there is none that is in step.
+// A node that helps another one to join serves while there is none in step.
 func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	all := &given{}
@@ -356,11 +356,11 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	first.take(t, "first", "photos", 50)
 }
 
-// A connection comes back to the pool after another one has found that the node cannot be written
-// to. It keeps nobody from looking for the next node.
+// A connection comes back to the pool after another one has found that the node is not writable. It
+// does not keep the proxy from looking for the next node.
 func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	// no connection lives as long as a minute
+	// No connection lives as long as a minute.
 	a := e.join(t, "a", &given{}, patience(20*time.Second))
 	a.take(t, "a", "photos", 10)
 	v := sequence.Inside(a.Sequences).First()

@@ -2,8 +2,8 @@ package sequence_test
 
 import "testing"
 
-// semiSynchronous has commits of the first node wait for the second one, for a second at most, and
-// returns how the first one's status variables begin.
+// semiSynchronous makes commits of the first node wait for the second one, for a second at most,
+// and returns how the first one's status variables begin.
 func (e *estate) semiSynchronous(t *testing.T) (status string) {
 	t.Helper()
 	source, replica := "master", "slave"
@@ -66,8 +66,8 @@ func TestAFailOverAfterSemiSynchronousReplicationHasFallenBackRepeatsNoNumber(t 
 	}
 }
 
-// wantBehind makes sure that a node lacks reservations that another one has: a fail-over to it
-// loses them.
+// wantBehind checks that a node lacks reservations that another one has: a fail-over to it loses
+// them.
 func (e *estate) wantBehind(t *testing.T, i, of int) {
 	t.Helper()
 	var here, there uint64

@@ -14,9 +14,9 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// A connection to the node before outlives the choice of another one. What is meant for the new
-// primary does not go there: the old one lives on alone, and would be made the holder again, with
-// windows that the new one gives, too.
+// A connection to the old node outlives the choice of another one. A takeover that is meant for the
+// new primary does not happen there: the old one lives on alone, and would become the holder again,
+// with windows that the new one gives, too.
 func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -37,7 +37,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	fresh.cut(0)
 	e.Promote(t, 1)
 	for _, s := range v.Survey(t.Context()) {
-		if now := s.Choice(); now.Node == v.Nodes()[1] { // it has found the new one only
+		if now := s.Choice(); now.Node == v.Nodes()[1] { // it has found only the new one
 			v.Settle(now)
 		}
 	}
@@ -65,8 +65,8 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	fresh.take(t, "new", "photos", 100)
 }
 
-// Two proxies find a group that nobody has used yet. One has seen no holder on the primary when the
-// other makes it that, and finds it on the replicas: that is no primary from elsewhere.
+// Two proxies find a group without a holder. One has seen none on the primary when the other makes
+// it the holder, and then finds that on the replicas: that is no primary from elsewhere.
 func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
@@ -84,7 +84,7 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 			_, err := late.Take(t.Context(), []byte("photos"), 1)
 			done <- err
 		}()
-		time.Sleep(time.Duration(round) * 33 * time.Millisecond) // at some time it is just between
+		time.Sleep(time.Duration(round) * 33 * time.Millisecond) // at some time it comes exactly between
 		fast.take(t, "fast", "photos", 1)
 		if err := <-done; err != nil {
 			t.Errorf("round %d: %v", round, err)
@@ -104,8 +104,8 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A proxy sees that the other one of two nodes was taken over after its own, which dies then. The
-// other one is not taken over once more for that, as the dead node would have to see it.
+// A proxy sees that the other one of two nodes was taken over after its own, which then dies. The
+// other one is not taken over once more for that, because the dead node would have to confirm it.
 func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -127,7 +127,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	}
 	before := claim()
 	if err := v.Ceilings().TakeOver(t.Context(), "photos", before); err != nil {
-		// what was seen there is this
+		// What was seen there is this.
 		t.Error(err)
 	}
 	if after := claim(); after != before || before.Term != 2 || !before.Complete {
@@ -137,8 +137,8 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 }
 
 // Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not
-// give numbers yet when the fast one makes it the holder. To make it the holder once more the dead
-// node would have to see that, and until then nobody would get a number.
+// give numbers yet when the fast one makes it the holder. The dead node would have to confirm a
+// second takeover, and until then no client would get a number.
 func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	first := e.join(t, "first", &given{})
@@ -166,7 +166,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	slow.links[1].Delay(3 * time.Millisecond)
 	took := time.Duration(1)
 	for after := time.Duration(0); after < took; after += max(2*time.Millisecond, took/30) {
-		// until the slow one is done before the other begins
+		// Until the slow one has finished before the other begins.
 		for _, text := range []string{"DELETE FROM sequence_holder WHERE `holder` <> ?", "DELETE FROM sequence_limit WHERE `giver` <> ?"} {
 			if _, err := pool.Exec(text, before); err != nil {
 				t.Fatal(err)
@@ -192,9 +192,10 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	}
 }
 
-// What a takeover was prepared from may be old when it is written: a proxy stood still meanwhile.
-// This node was taken over by another proxy, and the other node after it. What this one knew of the
-// first is not enough to be the holder alone then, as both would give the same numbers.
+// The view on which a takeover is based may be old when it is written, because a proxy was stopped
+// meanwhile. This node was taken over by another proxy, and the other node after it. What this
+// proxy knew at first is then not enough for the node to be the holder alone, because both would
+// give the same numbers.
 func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	m := e.join(t, "a", &given{})
@@ -217,8 +218,8 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	now := v.Current()
 	group := v.Ceilings().Group(conn, now)
 	group.Store = slowStore{group.Store, func() {
-		// Meanwhile: taken over in term 2, the other node in term 3, which is why somebody claims
-		// this one in term 4.
+		// Meanwhile this node was taken over in term 2, and the other node in term 3, which is why
+		// a proxy claims this one in term 4.
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.Table.Holder+" (`holder`, `term`) VALUES ("+now.Self+", 4)"); err != nil {
 			t.Error(err)
 		}
@@ -235,7 +236,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	}
 }
 
-// slowStore has something happen before a transaction.
+// slowStore runs a function before a transaction.
 type slowStore struct {
 	limit.Store
 	meanwhile func()
@@ -246,9 +247,8 @@ func (s slowStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
 	return s.Store.Transact(ctx, f)
 }
 
-// Somebody has seen that the other one of two nodes was taken over after this one, which turns out
-// to be the primary again, and that node dies. Then this one still gives what is left below its
-// ceilings.
+// A proxy has seen that the other one of two nodes was taken over after this one, which turns out
+// to be the primary again, and that node dies. This one still gives the rest below its ceilings.
 func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{})
@@ -264,7 +264,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	e.join(t, "b", a.given).take(t, "b", "photos", 500)
 }
 
-// A sequence may be restarted between the look at where it stands and its first window.
+// A sequence may be restarted between the look at its position and its first window.
 func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	e := startEstate(t, 2, "photos", "late")
 	a := e.join(t, "a", &given{})
@@ -280,7 +280,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := v.Ceilings().Group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
-		// it was at 1000
+		// It was at 1000.
 		t.Fatal(err)
 	}
 	if ok, err := v.Ceilings().Group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
@@ -289,8 +289,8 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 }
 
 // A node was taken over, and dies before its replica has applied where its sequences begin. The
-// replica becomes the holder after it, begins at the same numbers, and applies that then: its
-// counter goes back to where it began. The simulation found this; see limit.Record.Admits.
+// replica becomes the holder after it, begins at the same numbers, and then applies that: its
+// counter goes back to its beginning. The simulation found this; see limit.Record.Admits.
 func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
@@ -334,7 +334,7 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	c := e.join(t, "c", all)
 	c.take(t, "c", "photos", 40)
 	b.take(t, "b", "photos", 40)
-	// A new term has begun, by whichever process came first: also a still wants numbers.
+	// A new term has begun, by the process that came first: a wants numbers, too.
 	var term int
 	if err := e.pools[1].QueryRow("SELECT MAX(term) FROM sequence_holder WHERE complete = 1").Scan(&term); err != nil || term != 3 {
 		t.Errorf("the term is %d, %v, want 3", term, err)
@@ -388,7 +388,7 @@ func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
 				}
 				highest = n + 999
 			}
-			if err := b.Close(t.Context()); err != nil { // nobody is left who knows
+			if err := b.Close(t.Context()); err != nil { // no process is left that knows
 				t.Error(err)
 			}
 			e.ApplyLate(t, 1)

@@ -19,8 +19,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// estate is a group of servers with a schema, and a link to each of them for each proxy that is
-// tried.
+// estate is a group of servers with a schema, and a link to each of them for each proxy of the
+// test.
 type estate struct {
 	*mysqltest.Group
 	schema string
@@ -68,7 +68,7 @@ type member struct {
 	given *given
 }
 
-// given is what clients got.
+// given are the numbers that clients got.
 type given struct {
 	mu   sync.Mutex
 	runs map[uint64]string // by the first number of each take of one
@@ -107,14 +107,14 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 	return m
 }
 
-// cut leaves the member without the nodes.
+// cut cuts the member off from the nodes.
 func (m *member) cut(nodes ...int) {
 	for _, i := range nodes {
 		m.links[i].Cut()
 	}
 }
 
-// take takes n numbers, one at a time, and fails if one was given before, by whomever.
+// take takes n numbers, one at a time, and fails if any client got one before.
 func (m *member) take(t *testing.T, who, name string, n int) {
 	t.Helper()
 	for range n {
@@ -178,12 +178,12 @@ func (m *member) wantLog(t *testing.T, text string) {
 func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	// they reserve again and again after that
+	// They reserve again and again after that.
 	a, b := e.join(t, "a", all, steadySize(40)), e.join(t, "b", all, steadySize(40))
 	a.take(t, "a", "photos", 25)
 	b.take(t, "b", "photos", 25)
 	e.CatchUp(t, 1, 0)
-	e.Cut(t, 1) // from here on everything is lost
+	e.Cut(t, 1) // from here on the replica misses everything
 	for range 20 {
 		a.take(t, "a", "photos", 15)
 		b.take(t, "b", "photos", 15)
@@ -193,8 +193,8 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 		t.Fatal(err)
 	}
 	e.Promote(t, 1)
-	// One that knows nothing reserves first: the others' memory of what they reserved does not help
-	// it.
+	// A proxy without any memory reserves first: the others' memory of what they reserved does not
+	// help it.
 	fresh := e.join(t, "a third", all)
 	for range 20 {
 		fresh.take(t, "the third", "photos", 40)
@@ -219,14 +219,14 @@ func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T
 	old, fresh := e.join(t, "old", all, impatient), e.join(t, "new", all)
 	old.take(t, "old", "photos", 25)
 	e.CatchUp(t, 1, 0)
-	old.cut(1) // it sees the old primary only, and the other one sees the new one only
+	old.cut(1) // it sees only the old primary, and the other one only the new one
 	fresh.cut(0)
 	e.Promote(t, 1)
 	for range 20 {
 		old.take(t, "old", "photos", 40)
 		fresh.take(t, "new", "photos", 40)
 	}
-	// The old one comes to the end of what the new one has seen. The error says why and what to do.
+	// The old one reaches the end of what the new one has seen. The error says why and what to do.
 	err := old.takeAll(t, "old", "photos", 1000)
 	if err == nil {
 		t.Fatal("the isolated primary goes on for ever")
@@ -239,7 +239,7 @@ func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T
 	fresh.take(t, "new", "photos", 1000)
 	old.wantLog(t, "windows not raised")
 
-	// It comes back as a stranger that can be written to: refused, and both are named.
+	// It comes back as a writable stranger: refused, and the error names both.
 	late := e.join(t, "late", all)
 	_, err = late.Take(t.Context(), []byte("photos"), 1)
 	var unfit *sequence.UnfitError
@@ -275,8 +275,8 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	for range 100 {
 		a.takeOf(t, "a", "videos", videos)
 	}
-	// The lagging one becomes the primary: it gives nothing before it has heard from one that knows
-	// the windows.
+	// The lagging node becomes the primary: it gives nothing before it has read the windows from
+	// one that has them.
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 2)
 	late, hasty := e.join(t, "late", all), e.join(t, "hasty", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
@@ -292,7 +292,7 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 		b.take(t, "b", "photos", 10)
 	}
 	late.wantLog(t, "sequence node chosen")
-	for range 100 { // a sequence that it had never heard of continues, too
+	for range 100 { // a sequence that is new to it continues, too
 		late.takeOf(t, "late", "videos", videos)
 	}
 
@@ -314,8 +314,8 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	}
 }
 
-// A row that was moved above a number which somebody chose has to stay there after a fail-over, or
-// the number is given.
+// A row that was moved above a chosen number has to stay there after a fail-over, or the number is
+// given.
 func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -367,8 +367,8 @@ func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	}
 }
 
-// A row above the ceiling gives nothing until a replica is there again. So somebody's own number
-// does not move it there, and what is left below the ceiling is still given.
+// A row above the ceiling gives nothing until a replica is back. So a chosen number does not move
+// it there, and the rest below the ceiling is still given.
 func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -395,7 +395,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	}
 }
 
-// What one proxy has moved, and could not make sure of, another one finds in the row.
+// Another proxy finds in the row what one has moved and could not confirm.
 func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -413,7 +413,7 @@ func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 	}
 }
 
-// Where a sequence begins, and what it gave before, is not lost in a fail-over.
+// A fail-over does not lose where a sequence begins, and what it gave before.
 func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -468,7 +468,7 @@ func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	}
 }
 
-// Ticks that were reserved are not lost in a fail-over, though the node that takes over lags.
+// A fail-over to a node that lags does not lose reserved ticks.
 func TestSnowflakesAreGivenOnceOverAFailOver(t *testing.T) {
 	e := startEstate(t, 3, "users")
 	l, k := new(keyLedger), snow(t)
@@ -563,11 +563,11 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 	next("photos", 5_000_000_001)
 	one := uint64(1)
-	sequence.Inside(s.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // no other proxy is there
+	sequence.Inside(s.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // no other proxy exists
 	if _, err := s.Alter(ctx, []byte("photos"), sequence.Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	// 1, or above numbers that were reserved and given up in the same moment
+	// 1, or above numbers that were reserved and discarded in the same moment.
 	low, err := s.Take(ctx, []byte("photos"), 1)
 	if err != nil || low > 1000 {
 		t.Errorf("after the restart: got %d, %v; want 1 or little more", low, err)
@@ -601,7 +601,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 		t.Error(err)
 	}
 
-	// A switch-over in order: what is defined next goes to the new primary, over connections that
+	// A switch-over in order: the next definition goes to the new primary, over connections that
 	// led to the old one.
 	e.CatchUp(t, 1, 0)
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
@@ -636,7 +636,7 @@ func TestAReplicationGroupOutlivesItsPrimary(t *testing.T) {
 }
 
 // The next primary is in another view, which is another holder. Two of three members are enough to
-// show that, and one is not.
+// confirm that, and one is not.
 func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	e := &estate{Group: mysqltest.StartReplicationGroup(t, 3), schema: "app"}
 	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(store.CreateTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
@@ -646,7 +646,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 		a.take(t, "a", "photos", 15)
 		b.take(t, "b", "photos", 15)
 	}
-	e.Nodes[0].Exec(t, "STOP GROUP_REPLICATION") // it goes on as a server that may only be read
+	e.Nodes[0].Exec(t, "STOP GROUP_REPLICATION") // it goes on as a read-only server
 	e.AwaitOnline(t, 1, 2)
 	for range 20 {
 		a.take(t, "a", "photos", 40)
@@ -657,7 +657,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	if _, ok, err := a.SetValue(t.Context(), []byte("photos"), 5_000_000, true); !ok || err != nil {
 		t.Errorf("SETVAL: %v, %v", ok, err)
 	}
-	for i, node := range e.Nodes { // who serves is nobody who is left alone
+	for i, node := range e.Nodes { // no node that is alone serves
 		if i > 0 && node.DB(t, "app").QueryRow("SELECT 1 FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND MEMBER_ROLE = 'SECONDARY'").Scan(new(int)) == nil {
 			node.Exec(t, "STOP GROUP_REPLICATION")
 		}
@@ -681,8 +681,8 @@ func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 	})
 }
 
-// A replica that was promoted may be all that is left of a group, and be named alone before any
-// proxy has taken it over: its counters are behind.
+// A promoted replica may be all that remains of a group, and be configured alone before any proxy
+// has taken it over: its counters are behind.
 func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -742,7 +742,7 @@ func TestAProxyThatNamesThePrimaryOfAGroupAloneGivesNothing(t *testing.T) {
 	}
 }
 
-// One that was to become a group and never did has itself as the holder alone, and served alone
+// A server that was to become a group and never did has only itself as the holder, and served alone
 // before. Where another was the holder it may lack numbers.
 func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
@@ -771,7 +771,7 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 	mustTake(t, p.open(t), "photos", 1)
 }
 
-// A table of that name that is for something else is told of, and so is one that cannot be read.
+// An unrelated table of that name is named in an error, and so is one that cannot be read.
 func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	p.exec(t, "CREATE TABLE sequence_holder (x int)")
@@ -790,14 +790,14 @@ func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	wantText(t, err, "sequence_holder", "DROP TABLE")
 }
 
-// What needs no new window needs no replica, also by a proxy that has not opened the present one.
+// Without a new window no replica is needed, also by a proxy that has not opened the present one.
 func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
 	a := e.join(t, "a", all)
 	a.take(t, "a", "photos", 25)
 	if _, _, err := a.SetValue(t.Context(), []byte("photos"), 60_000, true); err != nil {
-		// the window is used but for the last of it
+		// The window is used up except for its last part.
 		t.Fatal(err)
 	}
 	e.CatchUp(t, 1, 0)
@@ -815,7 +815,7 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 	}
 }
 
-// The rows of an import that have keys already, below those that were given, cost nothing each.
+// Rows of an import with explicit keys, below those that were given, cost nothing each.
 func TestChosenNumbersBelowTheRowOfAGroupCostOneQuestion(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}

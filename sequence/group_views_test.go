@@ -8,9 +8,10 @@ import (
 	"seqproxy/sequence"
 )
 
-// Each node of a group of primaries is killed, is missed by nobody, and comes back, which are two
-// more views of the group: of each its configuration is the holder. In the end all are killed at
-// once, and one that lags begins again. What the others had committed was given, and is lost.
+// Each node of a group of primaries is killed, without an error for clients, and comes back, which
+// makes two more views of the group: the configuration of each is the holder. In the end all are
+// killed at once, and one that lags begins again. What only the others had committed was given, and
+// is lost.
 func TestNodesOfAReplicationGroupAreKilledWhileNumbersAreTaken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it kills a group several times")
@@ -52,7 +53,7 @@ func TestNodesOfAReplicationGroupAreKilledWhileNumbersAreTaken(t *testing.T) {
 			}
 			b.take(t, "b", "photos", 1000)
 			a.cut(0, 1, 2)
-			b.cut(0, 1, 2) // they give nothing any more, and what begins then remembers nothing
+			b.cut(0, 1, 2) // they give nothing any more, and a new process remembers nothing
 			ahead := row(last)
 			r.killAll()
 			r.loseReceived(again)

@@ -27,18 +27,18 @@ import (
 )
 
 // The simulated nodes of test/simulation do without SQL what [holderStore] and [others] do with it,
-// and replicate as servers do. This file has both do the same, and compares what they answer, and
-// what each node holds afterwards.
+// and replicate as servers do. This file runs the same steps on both, and compares the answers, and
+// what each node has afterwards.
 
 // groupSide is a group that steps are done on: of servers, or simulated.
 type groupSide interface {
-	// of has f decide about the group as somebody sees it who writes to a node.
+	// of runs f on the group as an actor sees it that writes to a node.
 	of(at int, f func(g *limit.Group) string) string
 	reserve(at int, name string, ceiling, n uint64, before ...func()) (last uint64, err error)
 	set(at int, name string, id uint64) error
 	drop(at int, name string) error
 	standing(at int) *limit.Standing
-	apply(at int)              // a replica takes over what its source has committed
+	apply(at int)              // a replica applies what its source has committed
 	promote(at int, late bool) // late: it has received what it has not applied yet
 	applyLate(at int)
 	follow(at, source int)
@@ -46,38 +46,38 @@ type groupSide interface {
 	flush(at int, yes bool)
 	cut(at int, yes bool) // whether it can be reached
 
-	// hold is somebody who has written a row in a transaction, until that ends.
+	// hold writes a row in a transaction, which the returned function ends.
 	hold(at int, name string, id uint64) (ends func(commits bool))
-	// deadlock is hold of somebody who then wants what f has locked, and commits. Whoever has no
-	// locks commits when f says that it has claimed.
+	// deadlock is hold by a transaction that then wants what f has locked, and commits. A side
+	// without locks commits when f says that it has claimed.
 	deadlock(at int, name string, id uint64, f func(claimed func()) string) string
-	// loses has the next step on a node get no answer, until it is mended: the node has not heard
-	// of it, or it was done. A commit is the next step once it is in hand.
+	// loses makes the next step on a node get no answer, until it is mended: the node has not
+	// received it, or it was done. A commit is the next step once it is in hand.
 	loses(at int, done bool) (inHand func(), mends func())
-	stalls(at int) (mends func()) // the node stands still
+	stalls(at int) (mends func()) // the node is stopped
 	restart(at int)               // it is killed, and starts again
 }
 
 // modelledNodes is how many nodes a group has.
 const modelledNodes = 3
 
-// realGroup is a primary and two replicas, whose replication runs only while it is told to.
+// realGroup is a primary and two replicas, whose replication runs only on demand.
 type realGroup struct {
 	t *testing.T
 	*mysqltest.Group
 	pools  []*sql.DB
 	links  []*mysqltest.Link
-	source []int  // whom a node replicates from; -1: nobody
+	source []int  // the source of each node; -1: none
 	closed []bool // nodes that are read only
-	// nodes that do not flush at commit, to which nobody connects anew in order to write
+	// Nodes that do not flush at commit. The test opens no new connection to write to them.
 	forgets []bool
 	v       sequence.Server
 	chosen  []*link.Choice // each node as it would be chosen
-	// how long a reservation is waited for; 0: as long as it takes
+	// How long a reservation is waited for; 0: as long as it takes.
 	patience time.Duration
 }
 
-// modelledAccount is one that cannot write where a node is read only.
+// modelledAccount cannot write where a node is read only.
 const modelledAccount = "modelled"
 
 func newRealGroup(t *testing.T) *realGroup {
@@ -103,7 +103,7 @@ func (r *realGroup) exec(at int, texts ...string) {
 
 func (r *realGroup) replica() string { return r.Nodes[0].Binary().Replica() }
 
-// begin has all nodes hold the rows, and nothing else, and node 0 be the primary.
+// begin gives all nodes exactly these rows, and makes node 0 the primary.
 func (r *realGroup) begin(rows map[string]uint64) {
 	r.t.Helper()
 	reset := []string{"RESET BINARY LOGS AND GTIDS"}
@@ -157,7 +157,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 	}
 }
 
-// on has f use a connection to a node that was made when it was chosen, and could be written to.
+// on runs f with a connection to a node from the time when it was chosen and writable.
 func (r *realGroup) on(at int, f func(conn *sql.Conn, now *link.Choice) error) error {
 	if r.forgets[at] {
 		r.flush(at, true)
@@ -230,7 +230,7 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 
 func (r *realGroup) reserve(at int, name string, ceiling, n uint64, before ...func()) (last uint64, err error) {
 	err = r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
-		if _, err := r.v.ReadRow(r.t.Context(), conn, name); err != nil { // which learns its rule
+		if _, err := r.v.ReadRow(r.t.Context(), conn, name); err != nil { // this learns its rule
 			return err
 		}
 		used := r.v.Rules.Of(name)
@@ -276,7 +276,7 @@ func (r *realGroup) standing(at int) *limit.Standing {
 	if err != nil {
 		return nil
 	}
-	said.Unflushed = "" // it matters in a cluster
+	said.Unflushed = "" // only a cluster differs in it
 	return (*limit.Standing)(&said)
 }
 
@@ -329,7 +329,7 @@ func (r *realGroup) cut(at int, yes bool) {
 	}
 }
 
-// held is what a node holds.
+// held returns the contents of a node.
 func (r *realGroup) held(at int) string {
 	r.t.Helper()
 	counters := make(map[string]uint64)
@@ -356,7 +356,7 @@ func (r *realGroup) held(at int) string {
 	return nodeText(counters, known)
 }
 
-// modelGroup is a simulated group, as somebody reaches it.
+// modelGroup is a simulated group, as an actor reaches it.
 type modelGroup struct {
 	*simulation.Group
 	actor *simulation.Actor
@@ -417,7 +417,7 @@ func (m modelGroup) flush(at int, yes bool) { m.Nodes[at].Forgets = !yes }
 func (m modelGroup) cut(at int, yes bool)   { m.actor.Cut[at] = yes }
 func (m modelGroup) held(at int) string     { return nodeText(m.Nodes[at].Holds()) }
 
-// nodeText is what a node holds, for comparison.
+// nodeText returns the contents of a node, for comparison.
 func nodeText(counters map[string]uint64, known limit.Record) string {
 	var all []string
 	for name, id := range counters {
@@ -437,7 +437,7 @@ func recordText(known limit.Record) (all []string) {
 	return all
 }
 
-// outcomeInGroup is what both have to agree on of an error.
+// outcomeInGroup is the part of an error that both sides have to agree on.
 func outcomeInGroup(err error) string {
 	lost, stranger := new(limit.SeenError), new(limit.NoCopyError)
 	switch {
@@ -465,7 +465,7 @@ func outcomeInGroup(err error) string {
 	return "failed"
 }
 
-// beforeWatch has something happen before the other nodes are asked whether they show something.
+// beforeWatch runs a function before the other nodes are asked what they show.
 type beforeWatch struct {
 	limit.Nodes
 	first func()
@@ -476,18 +476,18 @@ func (n beforeWatch) Watch(ctx context.Context, of limit.Scope, start func(strin
 	n.Nodes.Watch(ctx, of, start, ended)
 }
 
-// groupDeed is a step on a group, and what comes of it.
+// groupDeed is a step on a group, and its result.
 type groupDeed struct {
 	what string
 	do   func(s groupSide) string
 }
 
-// groupScript chooses steps by chance, by what the model holds.
+// groupScript chooses steps at random, by the model's contents.
 type groupScript struct {
 	rng     *rand.Rand
 	model   modelGroup
 	primary int
-	after   int  // so many steps are done before another node becomes the primary
+	after   int  // how many steps come before another node becomes the primary
 	late    bool // it has received what it has not applied yet
 	left    bool // the old primary lives on
 	alone   bool // only one node is written to, and no other is asked
@@ -502,10 +502,10 @@ func (c *groupScript) node() int {
 	return at
 }
 
-// errUndone has a transaction be rolled back.
+// errUndone makes a transaction roll back.
 var errUndone = errors.New("rolled back")
 
-// next is one step.
+// next returns the next step.
 func (c *groupScript) next(ctx context.Context) groupDeed {
 	c.done++
 	if c.done == c.after {
@@ -535,7 +535,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	inGroup := func(what string, f func(g *limit.Group) string) groupDeed {
 		return groupDeed{what, func(s groupSide) string { return s.of(at, f) }}
 	}
-	// watched has some replicas take over what there is before they are asked.
+	// Some replicas apply what there is before they are asked.
 	watched := func(what string, f func(g *limit.Group) string) groupDeed {
 		var applying []int
 		for i := range modelledNodes {
@@ -563,13 +563,13 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		case name == "none":
 			name = "photos"
 		}
-	} else if c.done < 5 { // a row without a limit, and two that it does not get
+	} else if c.done < 5 { // a row without a limit, and two that get none
 		name, x, at = "late", 26, 0
 		if c.done > 2 {
 			x, mine = 2, limit.Holder{ID: c.model.Nodes[0].ID, Term: uint64(5 - c.done)}
 			position = counters[name] + 1000*uint64(c.done-3)
 		}
-	} else if c.done == 1 { // the first time all nodes are there
+	} else if c.done == 1 { // the first time all nodes are up
 		x = 10
 	}
 	switch {
@@ -634,14 +634,14 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		}
 		return watched(fmt.Sprintf("adopt over %+v", over)+what, func(g *limit.Group) string {
 			made, err := g.TakeOver(ctx, name, over)
-			made.SeenOn = nil // addresses
+			made.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
 		})
 	case x < 18:
 		closed := rng.IntN(3) == 0
 		return watched(fmt.Sprintf("open for %d, closed %v", n, closed)+what, func(g *limit.Group) string {
 			w, err := g.Open(ctx, name, n, closed)
-			w.SeenOn = nil // addresses
+			w.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), w)
 		})
 	case x == 18:
@@ -668,7 +668,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		return groupDeed{fmt.Sprintf("node %d says of itself", at), func(s groupSide) string { return fmt.Sprintf("%+v", s.standing(at)) }}
 	case x == 29:
 		some, yes := rng.IntN(modelledNodes), rng.IntN(2) == 0
-		yes = yes || some == c.primary // nobody chooses one that does not
+		yes = yes || some == c.primary // a node that does not answer is not chosen
 		return groupDeed{fmt.Sprintf("node %d flushes: %v", some, yes), func(s groupSide) string {
 			s.flush(some, yes)
 			return ""
@@ -700,7 +700,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 func (c *groupScript) failOver() groupDeed {
 	before := c.primary
 	c.primary = 1
-	// The other replica follows it, unless its replication would depend on what comes late.
+	// The other replica follows it, unless its replication would depend on late commits.
 	follows := !c.late && c.model.Lag(2) <= c.model.Lag(1)
 	return groupDeed{fmt.Sprintf("node 1 becomes the primary, late %v, the old one lives on %v, node 2 follows it %v", c.late, c.left, follows), func(s groupSide) string {
 		if !c.left {
@@ -715,9 +715,9 @@ func (c *groupScript) failOver() groupDeed {
 	}}
 }
 
-// Steps by chance give the same answers on servers and simulated nodes, and leave the same behind
-// on each: while replicas lag, one of them becomes the primary, applies late what it has received,
-// and nodes do not flush or cannot be reached.
+// Random steps give the same answers on servers and simulated nodes, and the same contents: while
+// replicas lag, one of them becomes the primary, applies late what it has received, and nodes do
+// not flush or cannot be reached.
 func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 	t.Parallel()
 	real := newRealGroup(t)
@@ -735,7 +735,7 @@ func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 			d := c.next(t.Context())
 			got, want := d.do(real), d.do(c.model)
 			if strings.HasPrefix(got, "failed") && strings.HasPrefix(want, "failed") {
-				got = want // on a server there is no connection, or no right to write
+				got = want // a server has no connection then, or no right to write
 			}
 			done = append(done, d.what+": "+got)
 			what, _, _ := strings.Cut(d.what, " ")
@@ -761,12 +761,12 @@ func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 	}
 }
 
-// outcomeKind is the beginning of what [outcomeInGroup] says.
+// outcomeKind is the beginning of a text of [outcomeInGroup].
 var outcomeKind = regexp.MustCompile(`^(done|seen|no copy|overtaken|not the holder|at the ceiling|no room|unknown|failed)`)
 
-// Two steps at the same time on one node answer, and leave behind, what they do in one order or
-// another: whatever the server locks, whichever snapshot it reads, and if it has one of them fail
-// because of the other.
+// Two steps at the same time on one node have the answers and contents of one order or another:
+// whatever the server locks, whichever snapshot it reads, and even if it fails one because of the
+// other.
 func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	real := newRealGroup(t)

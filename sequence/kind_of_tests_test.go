@@ -10,19 +10,19 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// What reserves and gives numbers does not know of kinds. So with a clause in SEQPROXY_TEST_KIND the
-// sequences that tests make are of that kind, and the tests see their counters. `make test-kind`
-// runs them. Kinds whose keys are not one apart give several numbers one by one.
+// Reservations do not know of kinds. So with a clause in SEQPROXY_TEST_KIND the sequences that
+// tests make are of that kind, and the tests see their counters. `make test-kind` runs them. Kinds
+// whose keys are not one apart give several numbers one by one.
 var kindOfTests = os.Getenv("SEQPROXY_TEST_KIND")
 
-// Without -run the tests of a kind are those of numbers that must not come twice or out of order.
+// Without -run the tests of a kind are those of numbers that must not repeat or come out of order.
 // The others of these count in the table themselves, choose numbers, or use what kinds refuse.
 const (
 	testsOfKinds = "FailOver|RepeatsNoNumber|RepeatNoNumber|DoNotRepeat|DoesNotRepeat|NeverRepeat|GivenBack|KilledBetween|ManyC|CountsInBlocks|IsOrdered"
 	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver|Snowflakes|IntColumn"
 )
 
-// chooseTestsOfKind runs those where nothing else is asked for.
+// chooseTestsOfKind selects those unless -run selects others.
 func chooseTestsOfKind() {
 	if kindOfTests == "" {
 		return
@@ -44,7 +44,7 @@ func triedKind(t testing.TB) kind.Kind {
 	return k
 }
 
-// triedRow is the name of the row of a sequence that a test makes.
+// triedRow returns the name of the row of a sequence that a test makes.
 func triedRow(name string) string {
 	if kindOfTests == "" || define.IsCounter(name) {
 		return name
@@ -52,7 +52,8 @@ func triedRow(name string) string {
 	return define.CounterName(name)
 }
 
-// triedCounter is the counter of a key that a sequence of a test gave. Of a text TakeRun gives it.
+// triedCounter returns the counter of a key that a sequence of a test gave. For a text TakeRun
+// returns it.
 func triedCounter(t testing.TB, s *sequence.Sequences, name string, key uint64) uint64 {
 	t.Helper()
 	if kindOfTests == "" || triedKind(t).IsText() {
@@ -71,7 +72,7 @@ func takesSeveral(t testing.TB) bool {
 	return kindOfTests == "" || triedKind(t).Steady()
 }
 
-// oneByOne takes n numbers that have to be in a row.
+// oneByOne takes n numbers that have to be consecutive.
 func oneByOne(t testing.TB, s *sequence.Sequences, name string, n uint64) (first uint64) {
 	t.Helper()
 	for i := range n {

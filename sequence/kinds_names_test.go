@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// A blank behind a name means nothing where the collation pads blanks, so it leads to no second
-// counter of the same keys, nor to a row that was made by hand.
+// A blank after a name means nothing where the collation pads blanks, so it leads neither to a
+// second counter of the same keys, nor to a row that was made by hand.
 func TestABlankBehindTheNameOfAKindLeadsToTheSameSequence(t *testing.T) {
 	k, err := kind.NewRotate(1, 2, false)
 	if err != nil {
@@ -36,8 +36,8 @@ func TestABlankBehindTheNameOfAKindLeadsToTheSameSequence(t *testing.T) {
 	}
 }
 
-// The row of a plain sequence that somebody made by hand beside one with a kind does not come to
-// life when that is dropped: it would give the same keys.
+// The row of a plain sequence that was made by hand beside one with a kind is not used when that is
+// dropped: it would give the same keys.
 func TestARowBesideAKindThatWasDroppedGivesNothing(t *testing.T) {
 	k, err := kind.NewRotate(1, 2, false)
 	if err != nil {

@@ -172,7 +172,7 @@ func TestWhatAKindDoesNotGoWithIsRefused(t *testing.T) {
 	wantTaken(t, s, "r", reversed.Key(3, 0))
 }
 
-// Under one name there is one kind, whatever was dropped.
+// A name has one kind, whatever was dropped.
 func TestTheKindOfANameNeverChanges(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
@@ -212,7 +212,7 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	if _, err := s.Drop(ctx, []byte("unused"), false); err != nil {
 		t.Fatal(err)
 	}
-	// nobody has a number of the other one
+	// No proxy has a number of the other one.
 	mustCreate(t, s, sequence.CreateOptions{Name: "unused", Kind: sharded})
 	mustCreate(t, s, sequence.CreateOptions{Name: "plain"})
 	wantTaken(t, s, "plain", 1)
@@ -264,7 +264,7 @@ func TestAKindWithORDER(t *testing.T) {
 	}
 }
 
-// Whoever makes a row by hand, or loses the options, gets no key of another kind.
+// A row that is made by hand, or a loss of the options, leads to no key of another kind.
 func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
@@ -282,7 +282,7 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 
 	p.exec(t, "CREATE TABLE kept AS SELECT * FROM sequence")
 	p.exec(t, "DELETE FROM sequence")
-	for _, s := range []*sequence.Sequences{s, p.open(t)} { // who has given keys, and who has not
+	for _, s := range []*sequence.Sequences{s, p.open(t)} { // one that has given keys, and one that has not
 		_, err := s.Create(ctx, sequence.CreateOptions{Name: "k"})
 		wantKindError(t, "a plain one in place of a row that was deleted", err, "BIT_REVERSED")
 	}
@@ -295,7 +295,7 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	}
 
 	p.exec(t, "DELETE FROM sequence")
-	_, err := s.Create(ctx, sequence.CreateOptions{Name: "k"}) // who has given keys
+	_, err := s.Create(ctx, sequence.CreateOptions{Name: "k"}) // by the proxy that has given keys
 	wantKindError(t, "a plain one after both tables were lost", err, "not known any more", "with the kind that it had")
 }
 
@@ -322,7 +322,7 @@ func TestAKindEnds(t *testing.T) {
 	}
 }
 
-// Keys that somebody else has chosen move the counter where they rise with it, and nowhere else.
+// Explicit keys move the counter where they rise with it, and nowhere else.
 func TestKeysThatWereChosenAreNotGivenInAnyKind(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t, steadySize(100))

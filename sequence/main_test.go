@@ -37,7 +37,7 @@ func placeOn(t testing.TB, s *mysqltest.Server) place {
 	return place{server: s, schema: schema, db: s.DB(t, schema)}
 }
 
-// withTable makes the table as DESIGN has it, with rows name -> last number given.
+// withTable makes the table of DESIGN, with rows name -> last number given.
 func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 	t.Helper()
 	p.exec(t, fmt.Sprintf(store.CreateTable, "`sequence`"))
@@ -55,7 +55,7 @@ func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 	return p
 }
 
-// trailing is a blank where the default collation ignores blanks at the end.
+// trailing is a blank where the default collation ignores trailing blanks.
 func (p place) trailing() string {
 	if p.server.IsMariaDB() {
 		return " "
@@ -63,7 +63,7 @@ func (p place) trailing() string {
 	return ""
 }
 
-// withAll makes all tables, as they are made by hand, with rows name -> last number given.
+// withAll makes all tables by hand, with rows name -> last number given.
 func (p place) withAll(t testing.TB, rows map[string]uint64) place {
 	t.Helper()
 	for _, text := range sequence.Schema(p.schema, "sequence") {
@@ -72,7 +72,7 @@ func (p place) withAll(t testing.TB, rows map[string]uint64) place {
 	return p.withTable(t, rows)
 }
 
-// forbidden has a proxy make no table.
+// forbidden makes a proxy create no table.
 func forbidden(o *sequence.Options) { o.CreateTable = false }
 
 func (p place) exec(t testing.TB, text string, args ...any) {
@@ -85,7 +85,7 @@ func (p place) exec(t testing.TB, text string, args ...any) {
 // kill ends the server without warning.
 func (p place) kill(t testing.TB) {
 	t.Helper()
-	// the test's own connections end in order, so that only the proxy's are cut
+	// The test's own connections end in order, so that only the proxy's are cut.
 	p.db.SetMaxIdleConns(0)
 	p.db.SetMaxIdleConns(2)
 	if err := p.server.Kill(); err != nil {
@@ -143,8 +143,7 @@ func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options
 	return s
 }
 
-// checkSums fails the test if the numbers that were reserved are not those that were given, are
-// held, or are unused for a reason.
+// checkSums fails the test unless each reserved number is given, cached, or unused for a reason.
 func checkSums(t testing.TB, s *sequence.Sequences) {
 	t.Helper()
 	if st := s.Stats(); st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
@@ -158,8 +157,8 @@ func checkSums(t testing.TB, s *sequence.Sequences) {
 	}
 }
 
-// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as
-// a busy machine needs it.
+// quick makes a proxy of a test ask and give up sooner. It keeps the bound on a server's answer,
+// which a busy machine needs.
 func quick(o *sequence.Options) {
 	sequence.SetUsualTiming(o)
 	sequence.ChangeTiming(o, func(t *sequence.Timing) {
@@ -170,8 +169,7 @@ func quick(o *sequence.Options) {
 	})
 }
 
-// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it
-// makes itself.
+// seldomHearing keeps a proxy from learning of changes within a few seconds, apart from its own.
 func seldomHearing(o *sequence.Options) {
 	sequence.ChangeTiming(o, func(t *sequence.Timing) {
 		t.Follow, t.FollowRarely = 4*time.Second, 4*time.Second
@@ -183,7 +181,7 @@ func cacheSize(n uint64) func(*sequence.Options) {
 	return func(o *sequence.Options) { o.CacheSize = n }
 }
 
-// steadySize reserves n at a time whatever the rate is.
+// steadySize reserves n at a time at any rate.
 func steadySize(n uint64) func(*sequence.Options) {
 	return func(o *sequence.Options) { o.CacheSize, o.OutageCover = n, time.Nanosecond }
 }
@@ -192,13 +190,13 @@ func patience(d time.Duration) func(*sequence.Options) {
 	return func(o *sequence.Options) { o.AllocateTimeout = d }
 }
 
-// mustTake fails the test if there is no number. With a kind of tests it returns the counter.
+// mustTake fails the test if there is no number. In a test of a kind it returns the counter.
 func mustTake(t testing.TB, s *sequence.Sequences, name string, n uint64) uint64 {
 	t.Helper()
 	if n > 1 && !takesSeveral(t) {
 		return oneByOne(t, s, name, n)
 	}
-	if kindOfTests != "" { // a text is no number that Take could give
+	if kindOfTests != "" { // a text is no number that Take could return
 		run, err := s.TakeRun(context.Background(), []byte(name), n)
 		if err != nil {
 			t.Fatalf("TakeRun(%q, %d): %v", name, n, err)
@@ -212,13 +210,13 @@ func mustTake(t testing.TB, s *sequence.Sequences, name string, n uint64) uint64
 	return first
 }
 
-// eventually waits for what a background reservation does.
+// eventually waits for the effect of a background reservation.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	within(t, 30*time.Second, what, ok)
 }
 
-// within is eventually for what takes longer.
+// within is eventually with a longer limit.
 func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

@@ -29,7 +29,7 @@ func newFleet(t testing.TB, n int) fleet {
 	var wg sync.WaitGroup
 	for i := range f {
 		server := mysqltest.Start(t)
-		// with all tables: a busy server needs longer for them than a caller waits for a number
+		// With all tables: a busy server needs longer for them than a caller waits for a number.
 		wg.Go(func() { f[i] = placeOn(t, server).withAll(t, nil) })
 	}
 	wg.Wait()
@@ -49,8 +49,8 @@ func (f fleet) open(t testing.TB, change ...func(*sequence.Options)) *sequence.S
 	return s
 }
 
-// divide has servers that are new divide the numbers in blocks, as SEQPROXY ADD SEQUENCE SERVER
-// does step by step.
+// divide makes new servers divide the numbers in blocks, as SEQPROXY ADD SEQUENCE SERVER does step
+// by step.
 func (f fleet) divide(t testing.TB, s *sequence.Sequences) {
 	t.Helper()
 	for _, p := range f {
@@ -58,7 +58,7 @@ func (f fleet) divide(t testing.TB, s *sequence.Sequences) {
 			var n int
 			err := p.db.QueryRow("SELECT COUNT(*) FROM " + what).Scan(&n)
 			if n > 0 || err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-				return // it has a plan, or numbers, or is away, and so the others have one
+				return // it has a plan or numbers, or is away, so the others have a plan
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (f fleet) divide(t testing.TB, s *sequence.Sequences) {
 	}
 }
 
-// ids are the rows of a sequence on all members.
+// ids returns the rows of a sequence on all members.
 func (f fleet) ids(t testing.TB, name string) (all []uint64) {
 	t.Helper()
 	for _, p := range f {
@@ -164,7 +164,7 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			restarted.Store(true)
 			eventually(t, "numbers are given after all of it", func() bool { return after.Load() > 500 })
 			eventually(t, "the servers are close to each other", func() bool {
-				// one may be left out for a moment once more
+				// One may be left out for a moment once more.
 				ids := f.ids(t, "photos")
 				return slices.Max(ids)-slices.Min(ids) <= 20*50*uint64(c.count)*c.step
 			})
@@ -182,7 +182,7 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 	last := uint64(0)
 	for i := range 40 {
 		if i == 20 {
-			// as if other proxies had used this one alone
+			// As if other proxies had used only this one.
 			f[1].exec(t, "UPDATE sequence SET id = id + 1000")
 		}
 		for _, n := range []uint64{3, 4, 3} {
@@ -227,7 +227,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	}
 	wantText(t, err, "photos", "SEQPROXY ADD SEQUENCE SERVER", f[0].server.Addr())
 
-	f[0].exec(t, "DELETE FROM sequence") // as if its numbers had never been
+	f[0].exec(t, "DELETE FROM sequence") // as if its numbers had never existed
 	f.divide(t, both)
 	createOn(t, both, "photos")
 	top := uint64(0)
@@ -322,7 +322,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 		return f[2].db.QueryRow("SELECT id FROM sequence WHERE name = 'albums'").Scan(&id) == nil
 	})
 
-	// One that died between two commits of DROP left it on some.
+	// A proxy that died between two commits of DROP left it on some.
 	top := slices.Max(f.ids(t, "photos"))
 	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, floor = ? WHERE name = 'photos'", f[0].id(t, "photos"))
 	f[0].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
@@ -341,7 +341,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 		return errors.Is(err, sequence.ErrUnknown)
 	})
 
-	// A row deleted by hand is not made again: nobody knows what it gave.
+	// A row deleted by hand is not made again: what it gave is unknown.
 	f[1].exec(t, "DELETE FROM sequence WHERE name = 'albums'")
 	for range 20 {
 		mustTake(t, a, "albums", 50)
@@ -375,7 +375,7 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	if len(numbers) != 2 {
 		t.Errorf("got numbers of the residues %v, want both", numbers)
 	}
-	// An application that adds 2 goes on; one that adds 1 is found out.
+	// An application that adds 2 goes on; one that adds 1 is detected.
 	f[0].exec(t, "UPDATE sequence SET id = id + 2")
 	mustTake(t, s, "photos", 30)
 	f[0].exec(t, "UPDATE sequence SET id = id + 1")
@@ -391,8 +391,8 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	}
 }
 
-// Of three servers one is there, and it was away when a sequence was made. That is no reason to
-// make it a second time.
+// Of three servers one is up, and it was away when a sequence was made. The sequence must not be
+// made a second time.
 func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	f := newFleet(t, 3)
 	first := f.open(t, blocks(10), steadySize(10), patience(30*time.Second))
@@ -418,7 +418,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 		}
 		for _, part := range []string{`sequence "late"`, "too few sequence servers can be reached", f[0].server.Addr() + ": ", f[1].server.Addr() + ": "} {
 			if !strings.Contains(err.Error(), part) {
-				t.Log(err) // on a busy machine it may be another cause at first
+				t.Log(err) // on a busy machine it may have another cause at first
 				return false
 			}
 		}
@@ -445,7 +445,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 }
 
 // Two of three servers have given all their numbers while the third is away: the sequence has not
-// run out, as that one may have some.
+// run out, because that one may have some.
 func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 	f := newFleet(t, 3)
 	s, h := f.open(t, blocks(10), steadySize(10), patience(20*time.Second)), newGivenEver()

@@ -16,15 +16,15 @@ import (
 )
 
 // A modelCase is what happens to a group. The simulated nodes and servers answer the same at each
-// step, and hold the same afterwards.
+// step, and have the same contents afterwards.
 type modelCase struct {
 	name  string
 	long  bool // only CI tries it
 	steps []groupDeed
 }
 
-// until is how long a takeover waits for rows: longer than a server waits for a lock, of which it
-// takes notice once a second, and shorter than that takes twice.
+// until is how long a takeover waits for rows: longer than a server waits for a lock, which it
+// checks once a second, and shorter than two such waits.
 const until = 3500 * time.Millisecond
 
 func deedOn(what string, f func(s groupSide) string) groupDeed { return groupDeed{what, f} }
@@ -33,7 +33,7 @@ func quiet(what string, f func(s groupSide)) groupDeed {
 	return groupDeed{what, func(s groupSide) string { f(s); return "" }}
 }
 
-// takesOver has a node become the holder. Others apply what it has claimed before they are asked,
+// takesOver makes a node become the holder. Others apply what it has claimed before they are asked,
 // and something else may happen then.
 func takesOver(at int, meanwhile ...func(s groupSide)) groupDeed {
 	return deedOn(fmt.Sprintf("node %d takes over", at), func(s groupSide) string { return takeOver(s, at, meanwhile...) })
@@ -51,7 +51,7 @@ func takeOver(s groupSide, at int, meanwhile ...func(s groupSide)) string {
 			}
 		}}
 		made, err := g.TakeOver(ctx, "photos", limit.Holder{})
-		made.SeenOn = nil // addresses
+		made.SeenOn = nil // addresses differ
 		return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
 	})
 }
@@ -64,7 +64,7 @@ func applyOthers(s groupSide, at int) {
 	}
 }
 
-// opensAWindow has the holder go further. With shown the others apply that before they are asked.
+// opensAWindow makes the holder go further. With shown the others apply that before they are asked.
 func opensAWindow(at int, shown bool) groupDeed { return opensAWindowFor(at, 10, shown) }
 
 func opensAWindowFor(at int, n uint64, shown bool) groupDeed {
@@ -74,7 +74,7 @@ func opensAWindowFor(at int, n uint64, shown bool) groupDeed {
 				g.Nodes = beforeWatch{g.Nodes, func() { applyOthers(s, at) }}
 			}
 			w, err := g.Open(context.Background(), "photos", n, false)
-			w.SeenOn = nil // addresses
+			w.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), w)
 		})
 	})
@@ -91,7 +91,7 @@ func reservesUpTo(at int, n, ceiling uint64) groupDeed {
 	})
 }
 
-// unanswered has a reservation get no answer.
+// unanswered makes a reservation get no answer.
 func unanswered(what string, loses func(s groupSide) (mends func())) groupDeed {
 	return deedOn("node 0 reserves 7, "+what, func(s groupSide) string {
 		var mends func()
@@ -101,7 +101,7 @@ func unanswered(what string, loses func(s groupSide) (mends func())) groupDeed {
 	})
 }
 
-// claims has node 0 claim a term, and get no answer when it commits that.
+// claims makes node 0 claim a term, and get no answer when it commits that.
 func claims(done bool) groupDeed {
 	return deedOn(fmt.Sprintf("node 0 claims term 5, its commit is done: %v", done), func(s groupSide) string {
 		inHand, mends := s.loses(0, done)
@@ -131,7 +131,7 @@ func sets(at int, id uint64) groupDeed {
 	return deedOn(fmt.Sprintf("the row on node %d is set to %d", at, id), func(s groupSide) string { return outcomeInGroup(s.set(at, "photos", id)) })
 }
 
-// holding has steps be done while somebody has written the row and not committed that.
+// holding runs steps while a transaction has written the row and not committed it.
 func holding(id uint64, commits bool, steps ...groupDeed) groupDeed {
 	return deedOn(fmt.Sprintf("somebody writes %d, and commits that: %v", id, commits), func(s groupSide) string {
 		ends := s.hold(0, "photos", id)
@@ -231,7 +231,7 @@ var modelCases = []modelCase{
 	)},
 }
 
-// What the simulation takes a server for is so, on each kind of server.
+// Each kind of server behaves as the simulation assumes.
 func TestServersDoInEachCaseWhatTheSimulationSays(t *testing.T) {
 	t.Parallel()
 	real := newRealGroup(t)
@@ -248,7 +248,7 @@ func TestServersDoInEachCaseWhatTheSimulationSays(t *testing.T) {
 			for _, d := range c.steps {
 				got, want := d.do(real), d.do(model)
 				if strings.HasPrefix(got, "failed") && strings.HasPrefix(want, "failed") {
-					got = want // on a server there is no connection, or no right to write
+					got = want // a server has no connection then, or no right to write
 				}
 				done = append(done, d.what+": "+got)
 				if got != want {
@@ -256,7 +256,7 @@ func TestServersDoInEachCaseWhatTheSimulationSays(t *testing.T) {
 				}
 				for at := range modelledNodes {
 					var got, want string
-					for range 500 { // a server that stood still does it in a moment
+					for range 500 { // a stopped server does it in a moment
 						if got, want = real.held(at), model.held(at); got == want {
 							break
 						}
@@ -277,14 +277,14 @@ func (r *realGroup) hold(at int, name string, id uint64) (ends func(commits bool
 	conn := r.begins(at, fmt.Sprintf("UPDATE app.sequence SET id = %d WHERE name = '%s'", id, name))
 	return func(commits bool) {
 		text := map[bool]string{true: "COMMIT", false: "ROLLBACK"}[commits]
-		if _, err := conn.ExecContext(r.t.Context(), text); err != nil && commits { // else the server may have been killed
+		if _, err := conn.ExecContext(r.t.Context(), text); err != nil && commits { // else the server was killed
 			r.t.Fatal(err)
 		}
 		_ = conn.Close()
 	}
 }
 
-// begins is somebody who has begun a transaction, and written in it.
+// begins begins a transaction and writes in it.
 func (r *realGroup) begins(at int, texts ...string) *sql.Conn {
 	r.t.Helper()
 	conn, err := r.pools[at].Conn(r.t.Context())
@@ -299,7 +299,7 @@ func (r *realGroup) begins(at int, texts ...string) *sql.Conn {
 	return conn
 }
 
-// deadlock: a server takes for its victim who has written less.
+// deadlock: a server chooses as its victim the transaction that has written less.
 func (r *realGroup) deadlock(at int, name string, id uint64, f func(meanwhile func()) string) (what string) {
 	r.t.Helper()
 	texts := []string{fmt.Sprintf("UPDATE app.sequence SET id = %d WHERE name = '%s'", id, name)}
@@ -315,7 +315,7 @@ func (r *realGroup) deadlock(at int, name string, id uint64, f func(meanwhile fu
 	var waits sync.WaitGroup
 	waits.Go(func() { what = f(func() {}) })
 	eventually(r.t, "the other one waits for the row", func() bool {
-		time.Sleep(120 * time.Millisecond) // InnoDB tells no news to who asks more often
+		time.Sleep(120 * time.Millisecond) // InnoDB has no news for a client that asks more often
 		var waiting int
 		err := r.pools[at].QueryRow("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'").Scan(&waiting)
 		return err == nil && waiting > 0

@@ -46,7 +46,7 @@ func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
 			if got := s.Stats().Sequences; got != 1 {
 				t.Errorf("got %d sequences in memory, want 1", got)
 			}
-			// The options beside the table compare alike.
+			// The table of options compares names alike.
 			mustCreate(t, s, sequence.CreateOptions{Name: "Videos", Cache: 3})
 			if !c.same {
 				mustCreate(t, s, sequence.CreateOptions{Name: "videos", Cache: 4})

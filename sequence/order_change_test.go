@@ -8,7 +8,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// wantOrdered checks whether a sequence is an ORDER sequence.
+// wantOrdered checks whether a sequence has ORDER.
 func wantOrdered(t *testing.T, s *sequence.Sequences, name string, want bool) {
 	t.Helper()
 	if def, _, err := s.Describe(t.Context(), []byte(name)); err != nil || def.Order != want {
@@ -16,8 +16,8 @@ func wantOrdered(t *testing.T, s *sequence.Sequences, name string, want bool) {
 	}
 }
 
-// Whoever said ORDER leaves before that is confirmed. What somebody else has said of the sequence
-// since may rest on it, and stays.
+// The client of an ORDER leaves before it is confirmed. Later statements about the sequence may
+// rest on it, and stay.
 func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	a, b := p.open(t), p.open(t)
@@ -46,7 +46,7 @@ func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testin
 	}
 }
 
-// What the error says of a sequence whose ORDER is not confirmed is what it is.
+// The error about a sequence whose ORDER is not confirmed says what it is.
 func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 	for _, servers := range []int{1, 2} {
 		f := newFleet(t, servers)
@@ -63,10 +63,10 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 			}
 		}
 		for _, c := range []struct {
-			before    bool // it was an ORDER sequence
+			before    bool // it had ORDER
 			meanwhile func()
 			want      string
-			after     bool // it is one
+			after     bool // it has ORDER
 		}{
 			{false, func() {}, "is no ORDER sequence", false},
 			{true, func() {}, "is an ORDER sequence, as before", true},

@@ -11,14 +11,14 @@ import (
 )
 
 // The home of a new ORDER sequence stands above all that was taken from the others, and stays there
-// although somebody gives numbers back before he hears of it.
+// although a proxy returns numbers before it learns of that.
 func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, inSteps, steadySize(50)), f.open(t, inSteps)
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
-	sequence.Inside(a).StopFollowing() // it hears nothing
+	sequence.Inside(a).StopFollowing() // it learns nothing
 	if err := sequence.Inside(b).Change(t.Context(), "photos", sequence.Alteration{Order: ref(true)}); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	}
 }
 
-// A row that somebody deleted leaves no tombstone, and the numbers that others hold.
+// A row that was deleted by hand leaves no tombstone, and the numbers in other proxies' caches.
 func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	admin, holder := p.open(t), p.open(t, steadySize(50))
@@ -41,7 +41,7 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 	mustTake(t, holder, "photos", 1)
 	settled(t, holder, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
-	fresh := p.open(t) // it knows of nothing that was there
+	fresh := p.open(t) // it knows nothing of before
 	ordered, err := sequence.Inside(fresh).CreateOrdered(t.Context(), "photos", 5000)
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 	}
 }
 
-// A member that was forced out while it was off may be back before its successors have begun: who
-// voted for that knows of it.
+// A member that was forced out while it was off may be back before its successors have begun: a
+// member that voted for that knows of it.
 func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T) {
 	f := newFleet(t, 3)
 	a := f.open(t)

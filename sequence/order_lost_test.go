@@ -23,7 +23,7 @@ func (m *member) isOrdered(t *testing.T, name string) bool {
 	return stored.Def.Order
 }
 
-// The statement is answered when the replica has not heard of it, and the primary is lost.
+// The statement is answered before the replica has received it, and the primary is lost.
 func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos", "users")}
 	a := p.join(t, "a", &given{}, patience(time.Minute))
@@ -68,11 +68,11 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	}
 }
 
-// The node that took over is asked whether the others have what was written, and has not heard of
+// The node that took over is asked whether the others have what was written, and has not received
 // it itself.
 func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos")}
-	// of two nodes one is left
+	// Of two nodes one is left.
 	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	a.take(t, "a", "photos", 1)
 	p.CatchUp(t, 1, 0)
@@ -91,7 +91,7 @@ func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	wantText(t, sequence.Inside(a.Sequences).OrderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
 }
 
-// What a statement says beside ORDER is not confirmed: it is no ORDER sequence then, either.
+// A statement that sets more than ORDER is not confirmed: the sequence then has no ORDER, either.
 func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos")}
 	a := p.join(t, "a", &given{}, patience(time.Minute))
@@ -119,8 +119,8 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// Of three nodes one may lag, and be promoted: it does not hear from the others what they are, only
-// how far they have come.
+// Of three nodes one may lag, and be promoted: the others show only how far they have come, not
+// what it lacks.
 func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))

@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER
-// sequence that takes its name.
+// Cached numbers of an older sequence do not come after those of the ORDER sequence that takes its
+// name.
 func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, blocks(50), steadySize(20)), f.open(t, blocks(50), steadySize(20))
@@ -42,8 +42,8 @@ func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t 
 	}
 }
 
-// Who has not heard that a sequence is an ORDER sequence by now, or not where its home is, gives no
-// number of another member: that would lie above those that others give later.
+// A proxy that has not learned that a sequence has ORDER by now, or where its home is, gives no
+// number of another member: that would be above those that others give later.
 func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	f := newFleet(t, 3)
 	a, b := f.open(t, blocks(10), patience(30*time.Second)), f.open(t, blocks(10), patience(30*time.Second))
@@ -55,7 +55,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		mustTake(t, a, "photos", 1)
 	}
 	settled(t, a, "photos")
-	sequence.Inside(a).StopFollowing() // it hears of nothing from now on
+	sequence.Inside(a).StopFollowing() // it learns nothing from now on
 	defer sequence.Inside(a).FollowAgain()
 	if err := sequence.Inside(b).Change(t.Context(), "photos", sequence.Alteration{Order: new(true)}); err != nil {
 		t.Fatal(err)
@@ -85,14 +85,15 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	}
 	takes("it was no ORDER sequence before")
 	for _, other := range []string{"", "nobody", sequence.Inside(b).Members()[0].Share().ID, sequence.Inside(b).Members()[1].Share().ID, sequence.Inside(b).Members()[2].Share().ID} {
-		sequence.Inside(a).SetHome("photos", other) // "": as where it was read before, and that came late
+		sequence.Inside(a).SetHome("photos", other) // "": as if it was read before, and arrived late
 		takes("its home was said to be " + strconv.Quote(other))
 	}
 	if known := sequence.Inside(a).Home("photos"); known.Name() != home.Name() {
 		t.Errorf("a takes %v for its home at the end, want %v", known.Name(), home.Name())
 	}
 
-	// One that changed that died before it had told all: the newer word counts, and all have it.
+	// A proxy that changed that died before it had written it to all: the newer version counts, and
+	// all have it.
 	at := sequence.Inside(b).Members()
 	i := slices.Index(at, *home)
 	other := at[(i+1)%len(at)]
@@ -108,8 +109,8 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	}
 }
 
-// A reservation that was held up goes on with the members that it began with, among which the home
-// is not. So it takes nothing under another plan.
+// A delayed reservation goes on with the members that it began with, among which the home is not.
+// So it takes nothing under another plan.
 func TestAReservationThatBeganBeforeItsHomeWasAddedGivesNothing(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	s := e.open(t, steadySize(1))

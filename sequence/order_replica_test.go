@@ -16,8 +16,8 @@ import (
 	"seqproxy/test/history"
 )
 
-// An old primary that is cut off and lives on could give numbers behind those of the new one; where
-// the replica has to be seen, it gives none.
+// An old primary that is cut off and lives on could give numbers after those of the new one; where
+// the replica has to confirm, it gives none.
 func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e := startEstate(t, 3)
 	impatient := func(o *sequence.Options) { o.AllocateTimeout = 2 * time.Second }
@@ -48,7 +48,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	}
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
-	old.cut(1, 2) // they see the old primary only, and the other one sees the others only
+	old.cut(1, 2) // they see only the old primary, and the other one only the others
 	careless.cut(1, 2)
 	refused := func() {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 		t.Error(err)
 	}
 
-	// What that is good for.
+	// The reason for the option.
 	number, err := careless.Take(t.Context(), []byte("photos"), 1)
 	if err != nil {
 		t.Fatalf("a proxy that may go on without the replica: %v", err)
@@ -95,7 +95,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
 	refused()
 
-	// It is seen again: numbers go on by themselves.
+	// It is reachable again: numbers go on by themselves.
 	old.links[1].Mend()
 	old.links[2].Mend()
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
@@ -111,7 +111,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	}
 }
 
-// What such a proxy throws away is counted as reserved and not used: so the numbers of its
+// Numbers that such a proxy discards are counted as reserved and unused: so the numbers of its
 // reservations are those that it counts.
 func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	e := startEstate(t, 2)
@@ -139,7 +139,7 @@ func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 }
 
 // Numbers were reserved on a primary that lives on alone, while another request has found the new
-// one. That this one holds the sequences says nothing about them.
+// one. That the new one is the holder says nothing about them.
 func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e := startEstate(t, 3)
 	m, fresh := e.join(t, "m", &given{}), e.join(t, "new", &given{})

@@ -11,8 +11,8 @@ import (
 )
 
 // Callers of two proxies take numbers of an ORDER sequence all the time, while the primary of its
-// home is replaced: in order, after it was killed, and while it lives on, cut off with one of the
-// proxies. Whoever asks after another was answered has the higher number.
+// home is replaced: in order, after a kill, and while it lives on, cut off with one of the proxies.
+// A caller that asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableOverFailOvers(t *testing.T) {
 	e := startEstate(t, 3)
 	patient := func(o *sequence.Options) { o.AllocateTimeout = 5 * time.Second }
@@ -53,7 +53,7 @@ func TestOrderedNumbersAreLinearizableOverFailOvers(t *testing.T) {
 	e.Follow(t, 1, 2)
 	goesOn("with the old primary as a replica", a, b)
 
-	a.cut(0, 1) // it sees the old primary only, and the other one sees the others only
+	a.cut(0, 1) // it sees only the old primary, and the other one only the others
 	b.cut(2)
 	e.Promote(t, 0)
 	e.Follow(t, 1, 0)

@@ -10,7 +10,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// crowd counts what callers of "photos" get.
+// crowd counts the numbers that callers of "photos" get.
 type crowd struct {
 	mu      sync.Mutex
 	numbers int
@@ -68,7 +68,7 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 			t.Errorf("8 callers got %d numbers in 10 s, want 5000", got.numbers)
 		}
 
-		// They go on, but take their time between: to wait for them costs a part of an UPDATE.
+		// They go on, but take their time between: waiting for them costs a part of an UPDATE.
 		got = askAgain(t, s, 8, 40*time.Millisecond, 20*time.Second)
 		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+slowUPDATE/4 {
 			t.Errorf("callers who do not come back at once waited for %v on average and %v at most", mean, got.longest)
@@ -76,7 +76,7 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 	})
 }
 
-// Where every number is another caller's, a wait for those who were served brings nothing, and
+// Where every number is for another caller, a wait for those who were served brings nothing, and
 // costs little.
 func TestTheWaitCostsLittleWhereOthersCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

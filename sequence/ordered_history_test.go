@@ -36,7 +36,7 @@ func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, pr
 					}
 					take, stop := ctx, func() {}
 					if rand.IntN(8) == 0 {
-						// its numbers may be on their way
+						// Its numbers may be on their way.
 						take, stop = context.WithTimeout(ctx, rand.N(2*time.Millisecond))
 					}
 					err := h.Record(by, func() (uint64, uint64, error) {
@@ -69,8 +69,8 @@ func recordIdiom(ctx context.Context, h *history.History, p place) {
 }
 
 // Three proxies and an application give numbers of one ORDER sequence to many callers, while the
-// server is killed and stands still, and connections are cut with reservations on their way.
-// Whoever asks after another was answered has the higher number.
+// server is killed and stopped, and connections are cut with reservations on their way. A caller
+// that asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
 	quick := func(o *sequence.Options) {
@@ -84,7 +84,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 		links = append(links, link)
 		proxies = append(proxies, p.open(t, quick, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() }))
 	}
-	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Order: true}) // which has more patience
+	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Order: true}) // this one has more patience
 
 	var h history.History
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
@@ -115,7 +115,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			// in part longer than anybody waits for an answer
+			// Sometimes longer than any caller waits for an answer.
 			_ = await.Pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond)
 			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 				t.Fatal(err)
@@ -148,7 +148,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 }
 
 // standsStill reports whether all threads of a process have stopped, which takes a moment after
-// SIGSTOP. Where there is no /proc nobody can tell.
+// SIGSTOP. Without /proc that is unknown.
 func standsStill(t *testing.T, pid int) bool {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -163,7 +163,7 @@ func standsStill(t *testing.T, pid int) bool {
 	return true
 }
 
-// A server that stands still with a reservation on its way keeps nobody from closing.
+// A stopped server with a reservation on its way does not delay Close.
 func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].IOTimeout, o.AllocateTimeout = time.Hour, time.Hour })
@@ -181,7 +181,7 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	}()
 	c := sequence.Inside(s).Cache("photos")
 	eventually(t, "a reservation is on its way", c.Reserving)
-	time.Sleep(10 * time.Millisecond) // it is sent, mostly
+	time.Sleep(10 * time.Millisecond) // mostly sent by then
 	closed := make(chan error, 1)
 	go func() {
 		ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -200,7 +200,7 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	}
 }
 
-// The checker finds what it is there for: numbers out of memory, where two proxies have some.
+// The checker finds what it is for: numbers from memory, where two proxies have some.
 func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
@@ -216,8 +216,8 @@ func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 	})
 }
 
-// tooEarly has the fault that the batches are there to prevent: it also gives numbers to those who
-// came after the UPDATE.
+// tooEarly has the fault that the batches prevent: it also gives numbers to callers that came after
+// the UPDATE.
 type tooEarly struct {
 	sequence.Reserver
 	rest segment.Segment

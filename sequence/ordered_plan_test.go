@@ -13,8 +13,8 @@ import (
 	"seqproxy/test/history"
 )
 
-// When sequence servers are added and removed, its own home at last, an ORDER sequence goes on in
-// the order of time. The error names its home when that is away, and the others go on.
+// While sequence servers are added and removed, at last its own home, an ORDER sequence goes on in
+// the order of time. When the home is away the error names it, and the others go on.
 func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t), e.open(t)
@@ -28,7 +28,7 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 		recordTakes(ctx, &wg, &h, []*sequence.Sequences{a, b}, 3)
 		defer wg.Wait()
 		defer stop()
-		time.Sleep(300 * time.Millisecond) // many more, mostly
+		time.Sleep(300 * time.Millisecond) // mostly many more
 		eventually(t, "numbers are given", func() bool {
 			now, _ := h.Count()
 			return now >= before+10
@@ -78,8 +78,8 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	mustTake(t, b, "users", 1)
 }
 
-// The home of an ORDER sequence dies, is taken out, and comes back as it was. A proxy that has not
-// heard of that gets no lower numbers there than others got since, whether it has left out the
+// The home of an ORDER sequence dies, is removed, and comes back as it was. A proxy that has not
+// learned of that gets no lower numbers there than others got since, whether it has left out the
 // others or not.
 func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
@@ -95,7 +95,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	}
 	for i := range e.links {
 		if e.addr(i) == home.Name() {
-			e.links[i].Cut() // which ends connections
+			e.links[i].Cut() // this ends connections
 		}
 	}
 	e.change(t, a, sequence.PlanChange{Remove: home.Name(), Force: true})
@@ -108,7 +108,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		} else {
 			last = n
 		}
-		// it has not looked yet
+		// It has not looked yet.
 		sequence.Inside(b).SeeAgain(old, func(v sequence.Server) bool { return i%2 == 0 && v != *home })
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
@@ -118,7 +118,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	}
 }
 
-// A change of the servers is undone: nothing of an ORDER sequence is as it was meanwhile, when a
+// A change of the servers is undone: nothing of an ORDER sequence remains from the time when a
 // proxy asked for a number and found it frozen.
 func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
@@ -146,7 +146,7 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	}
 	sequence.Inside(s).OnPlanStep(nil)
 	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*sequence.PlanError)) {
-		// there may be none any more
+		// There may be none any more.
 		t.Fatal(err)
 	}
 	eventually(t, "a number", func() bool {
@@ -158,9 +158,9 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	})
 }
 
-// A sequence became an ORDER sequence when there was one server, so no home was chosen for it.
-// Whatever is said of it since does not move it, in a moment in which other proxies have not heard
-// of that: they would get lower numbers where it was.
+// A sequence got ORDER when there was one server, so no home was chosen for it. Later statements do
+// not move it while other proxies have not learned of that: they would get lower numbers at its old
+// home.
 func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))

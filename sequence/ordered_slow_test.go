@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// The home of an ORDER sequence is slow, as others wait for the disk, or for the row. There is
-// nobody else to turn to, so it is not given up as early as one of several that can serve.
+// The home of an ORDER sequence is slow, because others wait for the disk, or for the row. No other
+// server can replace it, so it is not given up as early as one of several that can serve.
 func TestTheHomeOfAnOrderSequenceMayBeSlow(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(10), patience(4*time.Second))

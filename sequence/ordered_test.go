@@ -15,7 +15,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// taken is what a call on a goroutine of its own brought.
+// taken is the result of a call on a goroutine of its own.
 type taken struct {
 	first uint64
 	err   error
@@ -32,7 +32,7 @@ func takeLater(ctx context.Context, s *sequence.Sequences, n uint64) <-chan take
 	return done
 }
 
-// wantNumbers fails the test unless the calls bring these numbers, in this order.
+// wantNumbers fails the test unless the calls get these numbers, in this order.
 func wantNumbers(t *testing.T, calls []<-chan taken, want ...uint64) {
 	t.Helper()
 	for i, call := range calls {
@@ -52,7 +52,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 		first := takeLater(gone, s, 5)
 		second := []<-chan taken{takeLater(ctx, s, 1), takeLater(ctx, s, 3), takeLater(ctx, s, 1)}
 
-		// The first one goes while its numbers are on their way. They are nobody's.
+		// The first one leaves while its numbers are on their way. They become a gap.
 		leave(errors.New("the client has gone"))
 		if got := <-first; got.err == nil {
 			t.Errorf("the caller that has gone got %d", got.first)
@@ -85,7 +85,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		defer closeNow(t, s)
 		ctx := context.Background()
 		batch := []<-chan taken{takeLater(ctx, s, 1)}
-		// refused: nothing was reserved, so it is tried again with all who wait now
+		// Refused: nothing was reserved, so it is tried again with all who wait now.
 		sc.hold <- struct{}{}
 		batch = append(batch, takeLater(ctx, s, 1))
 		time.Sleep(sequence.UsualTiming().LastBackoff)
@@ -106,7 +106,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 			t.Errorf("got reservations of %v, want %v", got, want)
 		}
 
-		// An outage is told after the allocate timeout, and ends by itself.
+		// An outage becomes an error after the allocate timeout, and ends by itself.
 		sc.set(func() { sc.down = errors.New("connection refused"); close(sc.hold) })
 		begin := time.Now()
 		got := <-takeLater(ctx, s, 1)
@@ -119,7 +119,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 	})
 }
 
-// At the end of the sequence those who came first are served, and the others told.
+// At the end of the sequence the callers that came first are served, and the others get an error.
 func TestOrderSequenceEnds(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
@@ -149,8 +149,8 @@ func TestOrderSequenceEnds(t *testing.T) {
 		t.Errorf("got %v and %d refusals, want %v and 15", given, refused, want)
 	}
 	mustAlter(t, s, "photos", sequence.Alteration{Cycle: ref(true)})
-	// It begins again. What is on its way when a proxy hears of a change is taken once more, so
-	// that may be at 11.
+	// It begins again. A reservation on its way when a proxy learns of a change is made once more,
+	// so that may be at 11.
 	first := mustTake(t, s, "photos", 1)
 	if first != 1 && first != 11 {
 		t.Errorf("got %d, want 1 or 11", first)
@@ -160,7 +160,7 @@ func TestOrderSequenceEnds(t *testing.T) {
 	}
 }
 
-// What other proxies hold they give no more when ALTER has returned, nor what they are about to
+// Other proxies give no cached numbers after ALTER has returned, nor those that they are about to
 // get.
 func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
@@ -210,8 +210,8 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 			t.Errorf("got %+v, %+v, %v; want ORDER and nothing held", def, state.Info, err)
 		}
 
-		// Whatever else there is to do with a sequence leaves it one. What is on its way when a
-		// proxy hears of a change is taken once more.
+		// All other changes of a sequence leave it ORDER. A reservation on its way when a proxy
+		// learns of a change is made once more.
 		next := func(s *sequence.Sequences) {
 			t.Helper()
 			id := p.id(t, "photos")
@@ -268,7 +268,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a := p.open(t, steadySize(10))
 	ctx := context.Background()
-	// nobody can hold numbers of a new one
+	// No proxy can have cached numbers of a new one.
 	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Order: true})
 	wantTaken(t, a, "photos", 1, 2)
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+

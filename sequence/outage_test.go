@@ -19,8 +19,8 @@ func slow(sc *script, each time.Duration) *script {
 	return sc
 }
 
-// An outage that comes at any moment of a steady use is not noticed for the cover; then it is told,
-// with sequence and cause.
+// An outage at any moment of a steady use is not noticed for the cover; then it is an error, with
+// sequence and cause.
 func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 	const rate, cover = 200, 90 // numbers per second, seconds
 	for _, begins := range []int{300, 317, 350} {
@@ -65,8 +65,8 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// Every number that is in memory is given while the servers are dead, and as many as the rate says
-// are there.
+// Every cached number is given while the servers are dead, and there are as many as the rate
+// demands.
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
 	s := p.open(t, cacheSize(10), patience(2*time.Second))
@@ -120,7 +120,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// All of several servers are dead at once: what is held of each server's numbers is given, and when
+// All of several servers are dead at once: the cached numbers of each server are given, and when
 // they are back all heals by itself.
 func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 	for name, how := range map[string]func(*sequence.Options){"blocks": blocks(100), "steps": inSteps} {
@@ -182,8 +182,8 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// serversAreAway looks at the sequence servers, none of which can be reached. way is how they
-// divide the numbers, "" if s cannot know.
+// serversAreAway checks the list of the sequence servers, none of which can be reached. way is how
+// they divide the numbers, "" if s cannot know.
 func serversAreAway(t *testing.T, s *sequence.Sequences, f fleet, way string) {
 	t.Helper()
 	all, err := s.SequenceServers(context.Background())
@@ -206,7 +206,7 @@ func serversAreAway(t *testing.T, s *sequence.Sequences, f fleet, way string) {
 	}
 }
 
-// The list in an outage is of what is known here; what only the table could tell is left open.
+// The list in an outage has what the proxy knows; what only the table could say is left open.
 func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 10, "unused": 0})
 	s := p.open(t, steadySize(100), patience(30*time.Second))
@@ -268,8 +268,8 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 // hash keeps the numbers of two sequences apart in one ledger.
 func hash(name string) uint64 { return uint64(name[0]) << 40 }
 
-// An idle sequence is asked for 20,000 numbers a second from one moment to the next, of a server
-// that takes 50 ms for each answer.
+// An idle sequence is asked for 20,000 numbers a second from one moment to the next. Its server
+// takes 50 ms for each answer.
 func TestBurstAfterIdleTimeIsServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, clients, each = 20_000, 200, 50 * time.Millisecond
@@ -315,7 +315,7 @@ func TestCrowdWaitsForOneReservation(t *testing.T) {
 		var late atomic.Int64
 		var wg sync.WaitGroup
 		begin := time.Now()
-		// its reservation is on its way when the others come
+		// Its reservation is on its way when the others come.
 		wg.Go(func() { mustTake(t, s, "photos", 1) })
 		synctest.Wait()
 		for range 5000 {
@@ -333,7 +333,7 @@ func TestCrowdWaitsForOneReservation(t *testing.T) {
 	})
 }
 
-// Where the rate rises, what is held follows, long before the old cover is used up.
+// Where the rate rises, the cache follows, long before the old cover is used up.
 func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cache := scripted(t, &script{})
@@ -365,11 +365,11 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 }
 
 // A server that is 50 ms away is not noticed once a sequence is in use: each reservation takes
-// several times that, and a connection that has to be made for it ten times.
+// several times that, and one with a new connection ten times.
 func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	link.Delay(25 * time.Millisecond) // each way
+	link.Delay(25 * time.Millisecond) // in each direction
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	last := mustTake(t, s, "photos", 1)
 	c := sequence.Inside(s).Cache("photos")
@@ -395,8 +395,8 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	}
 }
 
-// A sequence that was hardly used is asked for 20,000 numbers at one moment, of a server that is 50
-// ms away. Nobody gets an error, and the segments grow at once: a reservation for each thousand
+// A sequence that was hardly used is asked for 20,000 numbers at one moment. Its server is 50 ms
+// away. No caller gets an error, and the segments grow at once: a reservation for each thousand
 // would be 20.
 func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
@@ -404,7 +404,7 @@ func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	link.Delay(25 * time.Millisecond) // each way
+	link.Delay(25 * time.Millisecond) // in each direction
 	const clients, each = 200, 100
 	begin := s.Stats().Reservations
 	taken := make([][]uint64, clients)

@@ -9,8 +9,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// passOver are the statements that make lower numbers void wherever they are held. Each goes on
-// above n.
+// passOver are the statements that make lower numbers void in all caches. Each goes on above n.
 func passOver(ctx context.Context, s *sequence.Sequences) map[string]func(n uint64) error {
 	return map[string]func(n uint64) error{
 		"set": func(n uint64) error {
@@ -29,7 +28,7 @@ func passOver(ctx context.Context, s *sequence.Sequences) map[string]func(n uint
 	}
 }
 
-// passed is an estate whose sequences two proxies hold numbers of, up to 2000.
+// passed is an estate where two proxies have cached numbers of the sequences, up to 2000.
 type passed struct {
 	*estate
 	a, b *member
@@ -53,7 +52,7 @@ func startPassed(t *testing.T, nodes int) *passed {
 	return p
 }
 
-// failOver makes a node the primary, and the one before is gone.
+// failOver makes a node the primary, and kills the old one.
 func (p *passed) failOver(t *testing.T, to int) {
 	t.Helper()
 	if err := p.Nodes[0].Kill(); err != nil {
@@ -62,7 +61,7 @@ func (p *passed) failOver(t *testing.T, to int) {
 	p.Promote(t, to)
 }
 
-// wantAbove waits until b holds nothing up to n, without taking any of it, and takes.
+// wantAbove waits until b has cached nothing up to n, without taking any of it, and takes.
 func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
 	t.Helper()
 	c := sequence.Inside(p.b.Sequences).Cache(name)
@@ -75,13 +74,13 @@ func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
 	}
 }
 
-// A sequence is moved past numbers that another proxy holds and that somebody else has used. Before
-// that proxy asks again, the primary is lost, and its replica has not heard of it: the statement
-// has said so, or the proxy hears of it from the replica.
+// A sequence is moved past numbers that another proxy has cached and that a client has used. Before
+// that proxy asks again, the primary is lost, and its replica has not received the move: the
+// statement was an error then, or the proxy learns of the move from the replica.
 func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
-	p.b.cut(0) // it asks nobody just now, and nobody expects it to confirm anything
+	p.b.cut(0) // it asks no server just now, and no proxy expects its confirmation
 	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+sequence.Inside(p.b.Sequences).First().Registry.ID+"'")
 	above := map[string]uint64{}
 	heard := true
@@ -90,7 +89,7 @@ func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 		for range 2 { // the second time nothing is left to be moved
 			err := pass(above[name])
 			if err == nil {
-				heard = false // as nobody can have: the fail-over below tells
+				heard = false // no node can have it: the fail-over below shows it
 				break
 			}
 			wantText(t, err, "fail-over")
@@ -118,7 +117,7 @@ func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	}
 }
 
-// Where no replica can be told, it is enough that all proxies have given up what they held.
+// Where no replica can confirm, it is enough that all proxies have discarded their numbers.
 func TestNumbersThatAllProxiesGaveUpNeedNoReplica(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
@@ -142,7 +141,7 @@ func TestNumbersThatAreVoidAreVoidWhicheverNodeIsPromoted(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)
 	p.b.cut(0)
-	// when the other replica has shown it for long
+	// When the other replica has shown it for long.
 	back := time.AfterFunc(2*time.Second, p.b.links[0].Mend)
 	defer back.Stop()
 	if err := passOver(t.Context(), p.a.Sequences)["set"](5000); err != nil {
@@ -153,7 +152,7 @@ func TestNumbersThatAreVoidAreVoidWhicheverNodeIsPromoted(t *testing.T) {
 	p.wantAbove(t, "set", 5000)
 }
 
-// The node that took over is asked whether the others have what was written, and has not heard of
+// The node that took over is asked whether the others have what was written, and has not received
 // it itself.
 func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	p := startPassed(t, 2)
@@ -167,7 +166,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	p.failOver(t, 1)
-	// as after a later change there, which all obey
+	// As after a later change there, which all obey.
 	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000")
 	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
 		err := sequence.Inside(p.a.Sequences).PassedForGood(t.Context(), &changed)
@@ -179,7 +178,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	})
 }
 
-// A replica of three is gone, and a caller has no more time than the search for what it knows would
+// A replica of three is gone, and a caller has less time than the search for what it knows would
 // take.
 func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
 	p := startPassed(t, 3)

@@ -122,7 +122,7 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 	}
 }
 
-// One timer is for all who wait: each has to get its answer when its own patience is over, whatever
+// All waiting callers share one timer: each gets its answer when its own patience is over, whatever
 // that of the others is.
 func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
@@ -154,7 +154,7 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	}
 }
 
-// late is the context of a caller who has waited already.
+// late is the context of a caller that has waited already.
 type late struct {
 	context.Context
 	waited time.Duration
@@ -169,8 +169,8 @@ func (l late) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// One statement may wait for several things: that its sequence is found, for how far its numbers
-// are apart, for a number. All that together is what its caller waits.
+// One statement may wait for several things: that its sequence is found, for the distance of its
+// numbers, for a number. Its caller waits for all that together.
 func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
 	if err != nil {
@@ -190,12 +190,12 @@ func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	}
 }
 
-// Each kind of request counts it: with an hour of patience, of which nothing is left, all of them
-// end soon.
+// Each kind of request counts earlier waits: with an hour of patience, of which nothing remains,
+// all of them end soon.
 func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	p.withOptions(t)
-	// which knows no name yet
+	// It knows no name yet.
 	s, fresh := p.open(t, patience(time.Hour), steadySize(2)), p.open(t, patience(time.Hour))
 	mustTake(t, s, "photos", 1)
 	conn, err := p.db.Conn(t.Context())
@@ -242,13 +242,13 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 		}
 	}
 	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
-		// what was begun ends before the proxies are closed
+		// Requests under way end before the proxies are closed.
 		t.Error(err)
 	}
 }
 
-// Whoever reads the plan may be asking a server that hangs. Those who want the same wait for as long
-// as they may.
+// A caller that reads the plan may be asking a server that hangs. Others that want the same wait no
+// longer than they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
 	for what, one := range map[string]struct {
@@ -276,8 +276,8 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	}
 }
 
-// A commit, too, ends with the time of whoever waits for it: a server may not be able to, such as a
-// node of a cluster that has lost its majority.
+// A commit, too, ends with the time of its caller: a server may be unable to commit, such as a node
+// of a cluster that has lost its majority.
 func TestACommitThatHangsEndsInTime(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
@@ -296,7 +296,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 		answer <- v.TransactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
 			_, err := tx.ExecContext(ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
-			// no commit gets beyond it
+			// No commit gets beyond it.
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			return errors.Join(err, errLock)
 		})
@@ -310,7 +310,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	stop(await.ErrPatience)
 	select {
 	case err := <-answer:
-		if err == nil || errors.Is(err, driver.ErrBadConn) { // which means that nothing was done
+		if err == nil || errors.Is(err, driver.ErrBadConn) { // this means that nothing was done
 			t.Errorf("got %v, want an error of unknown outcome", err)
 		}
 	case <-time.After(30 * time.Second):
@@ -322,8 +322,8 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 }
 
-// Whoever has waited for such a commit is told that what was asked for may have been done, even if
-// an earlier attempt was in conflict with another transaction.
+// After such a commit the error says that the request may have been carried out, even if an earlier
+// attempt was in conflict with another transaction.
 func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	for _, conflicts := range []int{0, 1} {
@@ -344,7 +344,7 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
 			}
 			_, err := tx.ExecContext(within, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
-			// no commit gets beyond it
+			// No commit gets beyond it.
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })
 			return errors.Join(err, errLock)

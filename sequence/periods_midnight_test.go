@@ -30,7 +30,7 @@ type calendar struct {
 
 var errAway = errors.New("the server is away")
 
-// counters is where the rows stand.
+// counters returns the positions of the rows.
 func (c *calendar) counters() map[string]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func newCalendar(t *testing.T, clause string, cache uint64) *calendar {
 	return &calendar{def: define.Definition{Kind: kindOf(t, clause), Cache: cache}, trip: 20 * time.Millisecond, stand: make(map[string]uint64)}
 }
 
-// proxy opens one whose clock is ahead. The caller closes it inside its bubble.
+// proxy opens a proxy whose clock is ahead. The caller closes it inside its bubble.
 func (c *calendar) proxy(t *testing.T, ahead time.Duration) *sequence.Sequences {
 	t.Helper()
 	o := sequence.Options{Servers: []sequence.ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
@@ -123,11 +123,10 @@ func (c *calendar) proxy(t *testing.T, ahead time.Duration) *sequence.Sequences 
 	return s
 }
 
-// midnight is the first one of a bubble, whose time begins at another.
+// midnight is the first midnight of a bubble, whose time begins at another.
 func midnight() time.Time { return time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour) }
 
-// The nanosecond before midnight has the date of the day that ends, and midnight that of the one that
-// begins.
+// The nanosecond before midnight has the date of the old day, and midnight that of the new one.
 func TestADayBeginsAtMidnightAndNotBefore(t *testing.T) {
 	for _, cache := range []uint64{1, 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -148,9 +147,9 @@ func TestADayBeginsAtMidnightAndNotBefore(t *testing.T) {
 	}
 }
 
-// Proxies whose clocks differ, up to what is allowed, give keys around midnight without a pause. A key
-// has a date that the proxy's clock showed while it was taken; none comes twice, and with NOCACHE none
-// is left out.
+// Proxies whose clocks differ, up to what is allowed, give keys around midnight without a pause. A
+// key has a date that the proxy's clock showed while it was taken; none repeats, and with NOCACHE
+// none is left out.
 func TestKeysOnBothSidesOfMidnight(t *testing.T) {
 	for _, cache := range []uint64{1, 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,8 +198,8 @@ func TestKeysOnBothSidesOfMidnight(t *testing.T) {
 	}
 }
 
-// A minute is allowed between the clock of a proxy and that of the server, and no more: also for
-// numbers that are in memory, and for the day that would begin.
+// The clocks of a proxy and the server may differ by a minute, and no more: also for cached
+// numbers, and for the next day.
 func TestAClockIsBelievedUpToAMinute(t *testing.T) {
 	for _, off := range []time.Duration{time.Minute, -time.Minute} {
 		for _, more := range []time.Duration{0, time.Nanosecond, 24 * time.Hour} {
@@ -233,8 +232,8 @@ func TestAClockIsBelievedUpToAMinute(t *testing.T) {
 	}
 }
 
-// The server is away at midnight. With NOCACHE callers wait, for as long as they may, and what they get
-// then is dated as the clock was when they were served. With a cache nobody waits.
+// The server is away at midnight. With NOCACHE callers wait, for as long as they may, and their
+// keys then have the date of the clock when they were served. With a cache no caller waits.
 func TestAServerThatIsAwayAtMidnight(t *testing.T) {
 	for _, c := range []struct {
 		cache        uint64

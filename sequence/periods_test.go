@@ -19,10 +19,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// daily is the kind that most of these tests use.
+// daily is the kind of most of these tests.
 const daily = "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY"
 
-// almanac is a clock that a test moves. It goes on besides.
+// almanac is a clock that a test moves. It also goes on by itself.
 type almanac struct{ ahead atomic.Int64 }
 
 func almanacAt(at time.Time) *almanac {
@@ -39,7 +39,7 @@ func (a *almanac) skewed(by time.Duration) func() time.Time {
 	return func() time.Time { return a.now().Add(by) }
 }
 
-// jumps has the clock of a machine be the test's, which is looked at anew each time.
+// jumps gives a machine the test's clock, which is read anew each time.
 func jumps(now func() time.Time) func(*sequence.Options) {
 	return func(o *sequence.Options) {
 		sequence.SetWall(o, now)
@@ -55,7 +55,7 @@ func (p place) openAt(t testing.TB, server *almanac, machine func() time.Time, c
 	return s
 }
 
-// textLedger is keys that were given.
+// textLedger has the keys that were given.
 type textLedger struct {
 	mu    sync.Mutex
 	given map[string]bool
@@ -109,7 +109,7 @@ func wantIn(t testing.TB, k kind.Kind, key, period string, n uint64) {
 var eve = time.Date(2026, 12, 31, 22, 30, 0, 0, time.UTC)
 
 // The counter begins again with each day. The sequence is listed, described and flushed as one, and
-// nobody reaches the counters of its days.
+// no statement reaches the counters of its days.
 func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l, k := context.Background(), almanacAt(eve), new(textLedger), kindOf(t, daily)
@@ -180,7 +180,7 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	if now := p.id(t, "po@20270101#counter"); now != stands {
 		t.Errorf("who asked for the row has moved it from %d to %d", stands, now)
 	}
-	// what DROP leaves says which numbers were given
+	// DROP leaves what says which numbers were given.
 	if _, err := s.Drop(ctx, []byte("po"), false); err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +198,8 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000004")
 }
 
-// Three proxies whose clocks are up to a minute apart give keys through the end of a year. None is
-// given twice, the date is that of the counter, and counters begin again.
+// Three proxies whose clocks are up to a minute apart give keys through the end of a year. None
+// repeats, the date is that of the counter, and counters begin again.
 func TestKeysThroughTheEndOfAPeriod(t *testing.T) {
 	for _, c := range []struct {
 		clause, before, after string
@@ -268,8 +268,8 @@ func TestKeysThroughTheEndOfAPeriod(t *testing.T) {
 	}
 }
 
-// A proxy whose clock is more than a minute off gives no key, and says how far. One whose clock is set
-// while it runs stops at once, and goes on when it is set right.
+// A proxy whose clock is more than a minute off gives no key, and the error says how far. One whose
+// clock is set while it runs stops at once, and goes on when it is set right.
 func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 	p := newPlace(t)
 	clock, l := almanacAt(eve), new(textLedger)
@@ -286,7 +286,7 @@ func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 				t.Errorf("a clock that is %v off: %+v, %v", by, took, err)
 			}
 		}
-		machine.set(clock.now().Add(50 * time.Second)) // it is set right, as far as is asked for
+		machine.set(clock.now().Add(50 * time.Second)) // it is set right, as far as needed
 		wantIn(t, kindNow(a, "po"), l.take(t, b, "po"), "20261231", 2)
 		machine.set(clock.now().Add(by))
 		if took, err := b.TakeRun(context.Background(), []byte("po"), 1); !errors.As(err, &wrong) {
@@ -312,8 +312,8 @@ func (p place) count(t testing.TB, query string) (n int) {
 	return n
 }
 
-// The counter of the next day is there an hour before, filled as CACHE says, and an outage over
-// midnight is not noticed for as long as that lasts. Counters of days that are over are forgotten.
+// The counter of the next day exists an hour before, filled as CACHE says, and an outage over
+// midnight is not noticed for as long as that lasts. Counters of past days are forgotten.
 func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t))
 	clock, l := almanacAt(eve.Add(-time.Hour)), new(textLedger)
@@ -353,7 +353,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	for range 5 {
 		wantIn(t, kindNow(s, "po"), l.take(t, s, "po"), "20261231", 31)
 	}
-	clock.set(eve.Add(90*time.Minute + time.Second)) // no step that one would see
+	clock.set(eve.Add(90*time.Minute + time.Second)) // no step that a proxy would notice
 	for i := range 20 {
 		wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20270101-%06d", i+1))
 	}
@@ -363,7 +363,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 			t.Errorf("without the server %s gives %+v, %v", name, took, err)
 		}
 	}
-	clock.set(eve.Add(36 * time.Hour)) // nobody knows whether that is so
+	clock.set(eve.Add(36 * time.Hour)) // whether that is so is unknown
 	if took, err := s.TakeRun(context.Background(), []byte("po"), 1); !errors.As(err, &away) || away.Sequence != "po" {
 		t.Errorf("on a day whose counter is not known it gives %+v, %v", took, err)
 	}
@@ -377,7 +377,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		}
 		return err == nil
 	})
-	for day := range 10 { // and nothing is kept of those that are over
+	for day := range 10 { // nothing is kept of past days
 		clock.set(eve.Add(time.Duration(day+2) * 24 * time.Hour))
 		l.take(t, s, "po")
 		eventually(t, "counters of days that are over are forgotten", func() bool {
@@ -393,8 +393,8 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row of the present day, alone or with its options. Nobody begins again at 1:
-// an admin says above which keys it goes on.
+// The row of the present day is deleted by hand, alone or with its options. No proxy begins again
+// at 1: an admin says above which keys it goes on.
 func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
@@ -429,7 +429,7 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 		time.Sleep(sequence.Inside(s).Timing().Unknown)
 	}
 	wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", next))
-	// those of days that are over may go
+	// Those of past days may go.
 	clock.set(eve.Add(24 * time.Hour))
 	l.take(t, s, "po")
 	p.exec(t, "DELETE FROM sequence WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
@@ -437,8 +437,8 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000002")
 }
 
-// A takeover has kept the numbers of a day whose row a fail-over lost. If somebody deletes the row
-// that was made after that, the day does not begin again where that one did.
+// A takeover has kept the numbers of a day whose row a fail-over lost. If the row that was made
+// after that is deleted by hand, the day does not begin again where that one did.
 func TestADayThatWentOnAfterAFailOverDoesNotBeginThereAgain(t *testing.T) {
 	p := newPlace(t)
 	clock, l := almanacAt(eve), new(textLedger)
@@ -460,8 +460,7 @@ func TestADayThatWentOnAfterAFailOverDoesNotBeginThereAgain(t *testing.T) {
 	}
 }
 
-// What ALTER says holds for the present day, the next, and those to come; RESTART for the present
-// one alone.
+// ALTER applies to the present day, the next, and later ones; RESTART to the present one only.
 func TestAFormatWithResetIsAltered(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l := context.Background(), almanacAt(eve.Add(time.Hour)), new(textLedger)
@@ -510,7 +509,7 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 }
 
-// Names that periods need, and that people must not have.
+// Names that periods need, and that users must not have.
 func TestNamesOfPeriodsAreKept(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
@@ -530,7 +529,7 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 	}
 	mustCreate(t, s, sequence.CreateOptions{Name: "po@123", Kind: kindOf(t, "BIT_REVERSED")})
 	mustCreate(t, s, sequence.CreateOptions{Name: "@20261231", Kind: kindOf(t, "BIT_REVERSED")})
-	// a plain one may be there already: the day has none
+	// A plain one may exist already: the day then has none.
 	mustCreate(t, s, sequence.CreateOptions{Name: "po@20261231"})
 	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 	_, err := s.TakeRun(ctx, []byte("po"), 1)
@@ -547,8 +546,8 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 	wantKindError(t, "a plain one of the name of a day", err)
 }
 
-// Several sequence servers divide the counters of each day, and one that is away at midnight gets its
-// rows when it is back.
+// Several sequence servers divide the counters of each day, and one that is away at midnight gets
+// its rows when it is back.
 func TestSeveralServersCountEachDay(t *testing.T) {
 	f := newFleet(t, 3)
 	clock, l := almanacAt(eve), new(textLedger)
@@ -577,8 +576,8 @@ func TestSeveralServersCountEachDay(t *testing.T) {
 	}
 }
 
-// A proxy has given keys of a new day that the node which takes over has not heard of, nor of that
-// day's row. Nobody gives one of them again.
+// A proxy has given keys of a new day that the node which takes over has not received, nor that
+// day's row. None of them repeats.
 func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	e := startEstate(t, 3, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
@@ -611,7 +610,7 @@ func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	late := join("late") // it knows nothing
 	for range 40 {
 		wantIn(t, k, l.take(t, late, "po"), "20270101", 81)
-		for _, s := range []*sequence.Sequences{a, b} { // which may have some left that they reserved before
+		for _, s := range []*sequence.Sequences{a, b} { // some may have reservations of before
 			wantIn(t, k, l.take(t, s, "po"), "20270101", 1)
 		}
 	}
@@ -631,8 +630,8 @@ func countOn(t testing.TB, e *estate, node int, query string) (n int) {
 	return n
 }
 
-// The row of a day is made, and the primary dies before another node has heard of it: no number of it
-// was given, and it begins at 1.
+// The row of a day is made, and the primary dies before another node has received it: no number of
+// it was given, and the day begins at 1.
 func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 	e := startEstate(t, 2, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
@@ -671,8 +670,8 @@ func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, c
 	return s
 }
 
-// One of several servers is away at midnight. Nobody waits for it; it has the row of the new day when
-// it is back, and gives keys of it that nobody else gives.
+// One of several servers is away at midnight. No caller waits for it; it has the row of the new day
+// when it is back, and gives keys of it that the others do not.
 func TestAMemberIsAwayAtMidnight(t *testing.T) {
 	for _, cache := range []uint64{1, 10} {
 		t.Run(fmt.Sprintf("CACHE %d", cache), func(t *testing.T) {
@@ -709,9 +708,9 @@ func TestAMemberIsAwayAtMidnight(t *testing.T) {
 	}
 }
 
-// An admin deletes the rows of days that are over, by the statements on the page. A proxy whose clock
-// is a day behind gives no key, and makes no row. When all clocks are set back, nobody counts in such
-// a day again: neither who gave keys of it, nor who begins then.
+// An admin deletes the rows of past days, by the statements on the page. A proxy whose clock is a
+// day behind gives no key, and makes no row. When all clocks are set back, no proxy counts in such
+// a day again: neither one that gave keys of it, nor one that begins then.
 func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 	eve := eve.AddDate(-1, 0, 0) // the page deletes what was before 2026
 	deletes := pageOfKinds(t, "A counter that begins again")
@@ -773,7 +772,7 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 	}
 }
 
-// pageOfKinds has the statements in the sql block of a section of docs/kinds.md.
+// pageOfKinds returns the statements in the sql block of a section of docs/kinds.md.
 func pageOfKinds(t *testing.T, section string) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/kinds.md")
@@ -790,9 +789,9 @@ func pageOfKinds(t *testing.T, section string) []string {
 	return strings.Split(block, ";\n")
 }
 
-// The tables are restored as they were while no proxy runs: in the middle of the day, or before it
-// began. Who gave its keys knows that from the state file, and repeats none: the counter goes on above,
-// or, where nothing is left of the day, an admin says above which keys.
+// The tables are restored from an earlier time while no proxy runs: in the middle of the day, or
+// before it began. A proxy that gave the day's keys has that in its state file, and repeats none:
+// the counter goes on above, or, where nothing is left of the day, an admin says above which keys.
 func TestARestoredTableGivesNoDatedKeyTwice(t *testing.T) {
 	tables := []string{"sequence", "sequence_options", "sequence_version"}
 	for _, gone := range []bool{false, true} {

@@ -9,9 +9,9 @@ import (
 	"seqproxy/sequence"
 )
 
-// The operator says FORCE with a number that is too low: the server that he takes out has gone on
-// and gives higher ones. When it is back that is told, so that somebody can compare the keys; and
-// from then on nothing is given twice.
+// The operator says FORCE with a number that is too low: the removed server has gone on and gives
+// higher ones. When it is back that is reported, so that an operator can compare the keys; and from
+// then on no number repeats.
 func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "quiet": 100}), newGivenEver()
 	core, logs := observer.New(zap.ErrorLevel)
@@ -21,7 +21,7 @@ func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos", "quiet")
 	e.links[1].Cut()
 	now = e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true, Above: 500})
-	// so far it has gone meanwhile
+	// It has gone so far meanwhile.
 	e.places[1].exec(t, "UPDATE sequence SET id = 900 WHERE name = 'photos'")
 	e.links[1].Mend()
 	e.bringBack(t, s, 1, 0, now)

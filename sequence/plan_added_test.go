@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// A server fails while it is being added. The members go on as before without it, and when it is
-// back it can be added, although it has heard of the change last.
+// A server fails while it is being added. The members go on without it, and when it is back it can
+// be added, although it was the last to learn of the change.
 func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		for _, last := range []string{change.Proposed, change.StepFilled} {
@@ -52,7 +52,7 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	}
 }
 
-// A server fails when it has been frozen while it is being added. All that must accept the change do,
+// A server fails after it was frozen while it is being added. All that must accept the change do,
 // and it obeys when it is back.
 func TestAServerThatFailsFrozenWhileItIsAddedObeysWhenItIsBack(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
@@ -77,8 +77,8 @@ func TestAServerThatFailsFrozenWhileItIsAddedObeysWhenItIsBack(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 }
 
-// A server served others once, who dropped sequences that have the names of some here. When it is
-// added they stay, whether they have options or were made by hand, and numbers go on above what was
+// A server once served others, who dropped sequences with the names of some here. When it is added
+// these stay, whether they have options or were made by hand, and numbers go on above what was
 // given on either side.
 func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
@@ -119,13 +119,13 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	}
 }
 
-// A server is taken out, set up anew, and added again, and knows nothing of the proxies that were
-// registered with it before. What they hold stays as good as it was.
+// A server is removed, set up anew, and added again, and knows nothing of the proxies that were
+// registered with it before. Their cached numbers stay valid.
 func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 	s, holder := e.open(t, patience(30*time.Second)), e.open(t, steadySize(1000), patience(30*time.Second))
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	told := func() bool { // what it obeys
+	told := func() bool { // the version that it obeys
 		var n int
 		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", sequence.Inside(holder).ID()).Scan(&n)
 		return err == nil && n == 1
@@ -135,7 +135,7 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(1)})
 	eventually(t, "it knows that this one has left", func() bool { return sequence.Inside(holder).Plan().Number == now.Number })
 	if err := sequence.Inside(holder).Following().Acquire(t.Context()); err != nil {
-		// nor has it a heartbeat on its way there, to which a missing entry would mean something
+		// No heartbeat is on its way there either, which would notice a missing entry.
 		t.Fatal(err)
 	}
 	sequence.Inside(holder).FollowAgain()

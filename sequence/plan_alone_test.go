@@ -13,7 +13,7 @@ import (
 )
 
 // The coordinator of a change dies once that is decided, or has begun on one member, and another
-// proxy finishes it. Each member then knows how far the other may go, so that the one that is left
+// proxy finishes it. Each member then knows how far the other may go, so that one that is left
 // alone before its first reservation gives numbers.
 func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) {
 	for _, step := range []string{change.Accepted, sequence.PlanInForce} {
@@ -51,7 +51,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 	}
 }
 
-// limit is how far a member goes with photos, as one of them has it.
+// limit returns how far a member may go with photos, as one of them has recorded it.
 func (e *planEstate) limit(t *testing.T, at, giver int, plan uint64) (l limit.Limit) {
 	t.Helper()
 	err := e.places[at].db.QueryRow("SELECT wanted, granted FROM sequence_limit WHERE name = 'photos' AND giver = ? AND term = ?", e.member(t, giver).ID, plan).Scan(&l.Wanted, &l.Granted)

@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
-// had accepted that, and is back: it obeys the plan before.
+// newBehind is an estate of three, and a fourth that was added. The third was lost when it had
+// accepted that, and is back: it obeys the old plan.
 func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *sequence.Sequences, now sequence.Plan) {
 	t.Helper()
 	e, h = newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
@@ -22,8 +22,8 @@ func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *sequence.Sequences
 	return e, h, s, now
 }
 
-// changeWithout makes a change in which a member that stays is lost when it has accepted, and back
-// when the change is in force on the others, and after what happens meanwhile.
+// changeWithout makes a change in which a member that stays is lost when it has accepted, and is
+// back when the change is in force on the others, after what happens meanwhile.
 func (e *planEstate) changeWithout(t *testing.T, s *sequence.Sequences, asked sequence.PlanChange, i int, meanwhile func()) sequence.Plan {
 	t.Helper()
 	sequence.Inside(s).OnPlanStep(func(step, address string) error {
@@ -43,8 +43,8 @@ func (e *planEstate) changeWithout(t *testing.T, s *sequence.Sequences, asked se
 	return now
 }
 
-// A process stops in the middle of having a member catch up, with what its transaction has seen of
-// it, and meanwhile the member comes to a newer plan. Then it goes on.
+// A process stops in the middle of bringing a member up to date, with its transaction's view of it,
+// and meanwhile the member comes to a newer plan. Then the process goes on.
 func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	e, h, s, older := newBehind(t)
 	ctx := context.Background()
@@ -68,10 +68,10 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(3)})
-	// as it does before it writes
+	// As it does before it writes.
 	is, err := v.Plans.LockMembership(ctx, slept)
 	if err != nil && !link.IsConflict(err) {
-		// MariaDB from 11.6.2 on refuses to lock what has changed since
+		// MariaDB from 11.6.2 on refuses to lock what has changed since.
 		t.Error(err)
 	}
 	if err == nil && is.Plan != now.Number {

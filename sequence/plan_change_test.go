@@ -52,12 +52,12 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 	}
 }
 
-// While the rows are frozen, numbers come from memory, whoever needs the servers waits or is told
-// why, and nothing is lost of what is asked for meanwhile.
+// While the rows are frozen, numbers come from the cache, whoever needs the servers waits or gets
+// an error that says why, and no request is lost.
 func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 1234, "empty": 7, "raised": 7})
 	s, admin := e.open(t), e.open(t)
-	if _, err := admin.List(t.Context()); err != nil { // makes the tables, which takes its time
+	if _, err := admin.List(t.Context()); err != nil { // making the tables takes time
 		t.Fatal(err)
 	}
 	if first := mustTake(t, s, "photos", 1); first != 1235 {
@@ -134,7 +134,7 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	if p.Interleave != sequence.InterleaveStep {
 		t.Errorf("got %+v", p)
 	}
-	// From now on both are right who count by two: applications, in the servers' rows, and proxies.
+	// From now on applications that count by two in the servers' rows are right, and proxies too.
 	h := newGivenEver()
 	for range 20 {
 		for i := range 2 {
@@ -147,7 +147,7 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 		h.add(t, "photos", mustTake(t, s, "photos", 1))
 	}
 	refused(sequence.PlanChange{Remove: e.addr(1)}, "id + 2", "count by 1")
-	// The configuration says it, too, and counts at once.
+	// The configuration allows it too, and takes effect at once.
 	for _, none := range []bool{false, true} {
 		s.Tune(sequence.Tuning{NoDirectWriters: none})
 		if change := (sequence.PlanChange{Add: e.addr(2)}); !none {
@@ -156,20 +156,20 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Where the numbers are divided in blocks nobody else can count.
+	// Where the numbers are divided in blocks no application can count.
 	blocked := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	admin := blocked.open(t, withDirectWriters)
 	blocked.change(t, admin, sequence.PlanChange{Add: blocked.addr(1), WritersStopped: true})
 	blocked.change(t, admin, sequence.PlanChange{Add: blocked.addr(2)})
 	blocked.change(t, admin, sequence.PlanChange{Remove: blocked.addr(0)})
 	blocked.change(t, admin, sequence.PlanChange{Remove: blocked.addr(2)})
-	// one that is alone counts for everybody
+	// one that is alone counts for all
 	_, err := admin.ChangePlan(t.Context(), sequence.PlanChange{Add: blocked.addr(2)})
 	wantText(t, err, "WITH DIRECT WRITERS STOPPED")
 }
 
-// How the numbers are divided is said when a second server is added to the only one, whatever the
-// plan before said.
+// The configuration decides how the numbers are divided when a second server is added to the only
+// one, whatever an earlier plan said.
 func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 1234}), newGivenEver()
 	for _, how := range []func(*sequence.Options){blocks(sequence.MostBlock), inSteps, blocks(10), inSteps} {
@@ -184,9 +184,8 @@ func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testin
 	}
 }
 
-// A sequence that is made while one of the members is away begins above what the plan in force says
-// of its name, or of all names that it does not know: on each member, also on the one that comes
-// back.
+// A sequence that is made while a member is away begins above the plan's floor of its name, or of
+// all unknown names: on each member, also on one that comes back.
 func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "gone": 5000}), newGivenEver()
 	s := e.open(t)
@@ -197,9 +196,9 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.change(t, s, sequence.PlanChange{Add: e.addr(3)})
 	e.links[3].Cut()
-	// Nobody else knows which sequences that one had.
+	// Nobody else knows the sequences of that member.
 	e.change(t, s, sequence.PlanChange{Remove: e.addr(3), Force: true, Above: 3000})
-	for i := range 3 { // as if the table of options had been lost: the plan knows it still
+	for i := range 3 { // as if the table of options had been lost: the plan still knows it
 		e.places[i].exec(t, "DELETE FROM sequence_options WHERE name = 'gone'")
 	}
 	other := e.open(t)
@@ -240,7 +239,7 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 }
 
 // Rows of a column smaller than BIGINT UNSIGNED are frozen at its end, which an application that
-// counts cannot pass with a strict sql_mode. The new servers' own columns may be larger.
+// counts cannot pass with a strict sql_mode. The new servers' columns may be larger.
 func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
 	for column, end := range map[string]uint64{"BIGINT": 1<<63 - 1, "INT UNSIGNED": 1<<32 - 1, "INT": 1<<31 - 1} {
 		t.Run(column, func(t *testing.T) {

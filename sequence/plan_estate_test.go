@@ -16,18 +16,18 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// errKilled ends a coordinator in the middle, as if its process had been killed: nothing is undone.
+// errKilled ends a coordinator before a step as a killed process ends: nothing is undone.
 var errKilled = errors.New("killed by the test")
 
-// planEstate is several sequence servers: schemas of one server, each behind a link of its own that
-// can be cut.
+// planEstate is several sequence servers: schemas of one server, each behind a link that can be
+// cut.
 type planEstate struct {
 	places []place
 	links  []*mysqltest.Link
 }
 
-// newPlanEstate makes n of them, of which the first has a table with rows as withTable has it, and
-// the others nothing.
+// newPlanEstate makes n of them. The first has a table with rows as withTable makes it, and the
+// others are empty.
 func newPlanEstate(t testing.TB, n int, rows map[string]uint64) *planEstate {
 	t.Helper()
 	e := &planEstate{}
@@ -48,7 +48,7 @@ func (e *planEstate) options(i int) sequence.ServerOptions {
 	return sequence.ServerOptions{Addr: e.addr(i), User: "root", Database: e.places[i].schema}
 }
 
-// open makes a proxy that is configured with the first of them, and knows the way to the others.
+// open makes a proxy that is configured with the first server, and reaches the others.
 func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
 	o := sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true, Block: 10}
@@ -86,8 +86,8 @@ func (e *planEstate) change(t testing.TB, s *sequence.Sequences, c sequence.Plan
 	return p
 }
 
-// reserve takes n numbers of name on a server as the plan says that it obeys, in one statement as a
-// proxy does.
+// reserve takes n numbers of name on a server under the plan that the server obeys, in one
+// statement like a proxy.
 func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []uint64, err error) {
 	t.Helper()
 	ctx := context.Background()
@@ -135,7 +135,7 @@ func (e *planEstate) member(t testing.TB, i int) (m sequence.Membership) {
 	return m
 }
 
-// givenEver is every number that was given, by anybody.
+// givenEver is every number that anybody gave.
 type givenEver struct {
 	all  map[string]map[uint64]bool
 	high map[string]uint64
@@ -159,8 +159,8 @@ func (h *givenEver) add(t testing.TB, name string, numbers ...uint64) {
 	}
 }
 
-// everyoneGives has every member give a few numbers, over the borders of blocks of 10; those that
-// are none must not give any.
+// everyoneGives has every member give a few numbers, across the borders of blocks of 10. Servers
+// that are no members must give none.
 func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p sequence.Plan, names ...string) {
 	t.Helper()
 	for i := range e.places {
@@ -184,7 +184,7 @@ func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p sequence.Plan, 
 }
 
 // wantFrozen checks that nobody can take a number of a server, and that an application that counts
-// in the table itself is refused with 1690.
+// in the table itself gets error 1690.
 func (e *planEstate) wantFrozen(t testing.TB, i int, name string) {
 	t.Helper()
 	_, err := e.places[i].db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?", name)

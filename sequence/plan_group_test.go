@@ -22,7 +22,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	wantText(t, err, "is a group", sequence.GroupWayOut)
 	m.take(t, "a", "photos", 5)
 
-	// Two servers divided the numbers, and the first one was made a group since.
+	// Two servers divided the numbers, and the first one has become a group since.
 	v, ctx := sequence.Inside(m.Sequences).First(), context.Background()
 	id, err := v.Plans.MemberID(ctx, v.Pool())
 	if err != nil {

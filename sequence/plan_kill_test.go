@@ -18,23 +18,23 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// coordinatorEnv holds what a process of its own is to do as coordinator.
+// coordinatorEnv holds what a separate coordinator process is to do.
 const coordinatorEnv = "SEQPROXY_TEST_COORDINATOR"
 
-// coordinator is what a process of its own does as coordinator.
+// coordinator describes what a separate process does.
 type coordinator struct {
 	Servers []sequence.ServerOptions
-	Way     string // makeChange, which goes on with one that was left, or end
+	Way     string // makeChange, which finishes a change that was left open, or end
 	Change  sequence.PlanChange
 	KillAt  int // after so many steps; 0: never
 }
 
 const (
 	makeChange = "change"
-	end        = "end" // what was left
+	end        = "end" // ends the change that was left open
 )
 
-// do is ChangePlan, or what a proxy does with a change that was left.
+// do calls ChangePlan, or does what a proxy does with a change that was left open.
 func (c *coordinator) do(ctx context.Context, s *sequence.Sequences) (sequence.Plan, error) {
 	if c.Way == end {
 		return new(planEstate).endLeft(ctx, s)
@@ -42,7 +42,7 @@ func (c *coordinator) do(ctx context.Context, s *sequence.Sequences) (sequence.P
 	return s.ChangePlan(ctx, c.Change)
 }
 
-// TestCoordinatorProcess is that process. It is no test by itself.
+// TestCoordinatorProcess is that process, and no test by itself.
 func TestCoordinatorProcess(t *testing.T) {
 	text := os.Getenv(coordinatorEnv)
 	if text == "" {
@@ -74,8 +74,9 @@ func TestCoordinatorProcess(t *testing.T) {
 	}
 }
 
-// coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in
-// this one, where nothing is undone either. It reports whether the change came to its end before.
+// coordinate makes a change whose coordinator ends after some steps: a separate process by kill -9,
+// or one in this process, where nothing is undone either. It reports whether the change was
+// complete before.
 func (e *planEstate) coordinate(t *testing.T, change sequence.PlanChange, killAt int, process bool) (ended bool) {
 	t.Helper()
 	if !process {
@@ -95,8 +96,8 @@ func (e *planEstate) coordinate(t *testing.T, change sequence.PlanChange, killAt
 	return e.coordinateApart(t, coordinator{Way: makeChange, Change: change, KillAt: killAt})
 }
 
-// coordinateApart runs a coordinator in a process of its own. It reports whether it came to its end
-// before it was to be killed.
+// coordinateApart runs a coordinator in a separate process. It reports whether that was done before
+// it was to be killed.
 func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	t.Helper()
 	for i := range e.places {
@@ -120,8 +121,8 @@ func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	return false
 }
 
-// gives has each server give a number if it does, whatever it obeys, and has an application count
-// on where nobody is frozen.
+// gives has each server give a number if it does, whichever plan it obeys, and has an application
+// count where the rows are not frozen.
 func (e *planEstate) gives(t *testing.T, h *givenEver, name string) (frozen int) {
 	t.Helper()
 	for i := range e.places {
@@ -144,7 +145,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	}
 	for _, c := range []struct {
 		how    string
-		stride int // each how-many-th step
+		stride int // kills are tried after every stride-th step
 	}{{sequence.InterleaveBlock, 1}, {sequence.InterleaveStep, 4}} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
@@ -207,16 +208,17 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	}
 }
 
-// Who ends what a killed coordinator left, or makes the same change again, may be killed, too,
-// after every step of that. The next one ends it, or makes it.
+// A second coordinator that finishes or repeats what a killed one left open may be killed after
+// each of its steps too. The third one ends it, or makes it.
 func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each step")
 	}
 	for _, c := range []struct {
-		// after which step the first one is killed, what the second does, and who comes after him
+		// after which step the first one is killed, what the second one does, and what the third
+		// one does
 		left, way, last string
-		steps           int // after so many the second is killed, at least
+		steps           int // how many steps the second one has, at least
 	}{
 		{change.Frozen, makeChange, makeChange, 20},
 		{change.Frozen, makeChange, end, 20},
@@ -279,7 +281,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 			}
 			switch {
 			case c.last == makeChange && undone > 1:
-				// the one that came to its end may have been undone
+				// a change that was complete may have been undone
 				t.Errorf("what was made again was undone %d times", undone)
 			case c.left == change.Accepted && undone > 0:
 				t.Errorf("what was decided was undone %d times", undone)
@@ -292,7 +294,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 	}
 }
 
-// One that only slept, while another took over, changes nothing any more.
+// A coordinator that slept while another one took over changes nothing any more.
 func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 	for _, step := range []string{change.Proposed, change.Frozen, change.Accepted, sequence.PlanInForce} {
 		t.Run(step, func(t *testing.T) {
@@ -350,7 +352,7 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 				outcomes <- outcome{p, err}
 			}()
 		}
-		// the slower one may have found it decided, and have finished it
+		// the slower one may have found it decided, and finished it
 		made := make(map[string]bool)
 		for range 2 {
 			o := <-outcomes
@@ -359,7 +361,7 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 				made[o.plan.UUID] = true
 				now = o.plan
 			case !strings.Contains(o.err.Error(), " in progress") && !strings.Contains(o.err.Error(), "in the same moment") &&
-				!strings.Contains(o.err.Error(), "has taken over"): // as both say the same
+				!strings.Contains(o.err.Error(), "has taken over"): // as both ask for the same
 				// The slower one may have begun after the end of the other.
 				if !errors.Is(o.err, define.ErrBadOption) {
 					t.Errorf("got %v", o.err)
@@ -373,7 +375,7 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 	}
 }
 
-// Two admins use one proxy. Who comes later is told which change that is.
+// Of two admins on one proxy the later one gets an error that names the change in progress.
 func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	s := e.open(t)
@@ -411,7 +413,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	// the other one may be about to remove this one
 	_, err = s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)})
 	wantText(t, err, e.addr(1), "one member alone cannot tell", "FORCE")
-	for i := range 2 { // nothing is left frozen
+	for i := range 2 { // nothing stays frozen
 		if got, err := e.reserve(t, i, "photos", 3); err != nil {
 			t.Errorf("server %d: %v", i, err)
 		} else {
@@ -422,7 +424,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	if len(now.Members) != 1 {
 		t.Fatalf("got %+v", now)
 	}
-	// On the other side of the cut network somebody goes on, below the ceiling.
+	// On the other side of the cut network a proxy continues, below the ceiling.
 	for range 20 {
 		got, err := e.reserve(t, 1, "photos", 7)
 		if err != nil {
@@ -435,7 +437,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 		t.Errorf("got %d, %v, want numbers from 5001", got, err)
 	}
 	h.add(t, "photos", got...)
-	// It comes back with the old plan, and obeys the new one before it gives a number.
+	// The member comes back with the old plan, and obeys the new one before it gives a number.
 	e.links[1].Mend()
 	now = e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	r := e.bringBack(t, s, 1, 0, now)
@@ -450,7 +452,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	}
 }
 
-// server is one with connections of the test's own.
+// server is one that the test reaches over separate connections.
 func (e *planEstate) server(t *testing.T, s *sequence.Sequences, i int) sequence.Server {
 	t.Helper()
 	v, err := sequence.Inside(s).Apart(e.addr(i))
@@ -467,7 +469,7 @@ func (e *planEstate) bringBack(t *testing.T, s *sequence.Sequences, i, from int,
 	v, good := e.server(t, s, i), e.server(t, s, from)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	for range 2 { // once more changes nothing
+	for range 2 { // the second time changes nothing
 		var met []change.Met
 		for _, o := range []sequence.Server{v, good} {
 			said, err := o.PlanStore().Report(ctx)
@@ -511,7 +513,7 @@ func TestAMemberThatMissedAPlanObeysItBeforeItGivesANumber(t *testing.T) {
 	}
 }
 
-// met has a proxy meet the servers, and bring those to the plan in force that are behind.
+// met has a proxy meet the servers, and bring those that are behind to the plan in force.
 func (e *planEstate) met(t *testing.T, s *sequence.Sequences) sequence.Plan {
 	t.Helper()
 	if err := sequence.Inside(s).ReadPlan(t.Context()); err != nil {
@@ -524,7 +526,7 @@ func (e *planEstate) met(t *testing.T, s *sequence.Sequences) sequence.Plan {
 	return now
 }
 
-// planOf is the one in force.
+// planOf returns the plan in force.
 func planOf(ctx context.Context, s *sequence.Sequences) (sequence.Plan, error) {
 	return sequence.Inside(s).Coordinate(ctx, func(c *change.Coordinator) error {
 		_, _, err := c.Current()

@@ -7,9 +7,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// An application makes rows by hand while the others are frozen, and numbers of one are given at
-// once, until the member obeys. The new server begins above them, and above what a row says was
-// given.
+// An application makes rows by hand while the others are frozen, and one member obeys only after it
+// gave numbers of such a row. The new server begins above them, and above the number in a row.
 func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
 	s, other := e.open(t), e.open(t)
@@ -45,8 +44,8 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 	e.everyoneGives(t, h, now, "photos", "late", "later")
 }
 
-// As long as the member is frozen nobody knows what such a row gives. A server that obeys before it,
-// by what it told, does without the row, and gets it as it gets any that is made by hand.
+// While the member is frozen nobody knows what such a row gives. A server that obeys before it does
+// not know the row, and gets it later like any row that is made by hand.
 func TestARowThatIsMadeByHandIsToldOfOnceItsMemberObeys(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
 	s, other := e.open(t), e.open(t)

@@ -11,8 +11,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed.
-// It reports whether the change came to its end before.
+// killedAt makes a change whose coordinator ends after so many steps, as if it had been killed. It
+// reports whether the change was complete before.
 func (e *planEstate) killedAt(t *testing.T, change sequence.PlanChange, killAt int) (ended bool) {
 	t.Helper()
 	return e.coordinate(t, change, killAt, false)
@@ -55,7 +55,7 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 		other := e.open(t)
 		what := fmt.Sprintf("killed after step %d", killAt)
 		for range 2 {
-			// one of the two changes, or both, may be open, and what cannot be done is undone
+			// one of the two changes, or both, may be open, and one that cannot be made is undone
 			if now, err = e.endLeft(ctx, other); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -80,8 +80,8 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 }
 
 // A coordinator dies when one member alone has its proposal. That one is cut off, and the others
-// make another change of the same number. Whoever meets it afterwards goes by the plan in force, in
-// whatever order he asks the servers, and the proposal is taken back.
+// make another change of the same number. Whoever meets it afterwards follows the plan in force, in
+// whatever order it asks the servers, and the proposal is withdrawn.
 func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -124,9 +124,9 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 }
 
-// A server is set up anew at the address of a member that may have accepted a change: it cannot
-// tell whether that is decided, so all stay frozen. When the member is back from a backup of
-// before, it never accepts, and the change is undone.
+// A server is set up anew at the address of a member that may have accepted a change: whether that
+// is decided cannot be known, so all stay frozen. When the member is restored from an earlier
+// backup, it never accepts, and the change is undone.
 func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -158,8 +158,8 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(3)}), "photos")
 }
 
-// Somebody found a change proposed, and takes it for one that was left. Meanwhile it was accepted:
-// the server stays frozen until it obeys.
+// A proxy found a change proposed, and takes it for one whose coordinator died. Meanwhile it was
+// accepted: the server stays frozen until it obeys.
 func TestAServerThatHasAcceptedIsNotLetGoOnByWhoTakesTheChangeForLeft(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s, late := e.open(t), e.open(t)
@@ -198,14 +198,14 @@ func TestAServerThatHasAcceptedIsNotLetGoOnByWhoTakesTheChangeForLeft(t *testing
 	}
 }
 
-// A proxy has heard of no change since. When a server answers again it goes by the plan in force that
-// the servers tell, and brings nobody to its own.
+// A proxy has seen no change since. When a server answers again the proxy follows the plan in force
+// on the servers, and brings none to its old one.
 func TestAProxyThatMeetsAServerAgainGoesByTheNewestPlan(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	s, late := e.open(t), e.open(t)
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	e.met(t, late)
-	if err := sequence.Inside(late).Following().Acquire(t.Context()); err != nil { // it hears nothing
+	if err := sequence.Inside(late).Following().Acquire(t.Context()); err != nil { // it sees no change
 		t.Fatal(err)
 	}
 	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
@@ -218,8 +218,8 @@ func TestAProxyThatMeetsAServerAgainGoesByTheNewestPlan(t *testing.T) {
 	sequence.Inside(late).FollowAgain()
 }
 
-// A change that was drafted from another plan than the one in force would leave members out that it
-// knows nothing of.
+// A change that was drafted from another plan than the one in force would lose members that it does
+// not know.
 func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -242,8 +242,7 @@ func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 }
 
-// Servers that stand still are asked at the same time, so that looking at them takes no longer than
-// one of them does.
+// Servers that hang are asked at the same time, so that looking at all takes no longer than at one.
 func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)

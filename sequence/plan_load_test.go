@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// Under 20,000 keys a second nobody fails, and nobody waits, while servers are added and removed;
-// proxies learn by themselves which there are.
+// Under 20,000 keys a second nobody fails or waits while servers are added and removed, and proxies
+// see by themselves which servers exist.
 func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	admin := e.open(t)
@@ -28,7 +28,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		running.Go(func() {
 			begin := time.Now()
 			for n := 0; ctx.Err() == nil; {
-				// What is late is caught up on, so that the rate is kept on a slow machine.
+				// Late keys are made up for, so that the rate holds on a slow machine.
 				for due := int(time.Since(begin)/tick) * perTick; n < due; n++ {
 					number, err := proxies[i].Take(context.Background(), []byte("photos"), 1)
 					if err != nil {
@@ -41,8 +41,8 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 			}
 		})
 	}
-	// Another reserves all the time, and so under every plan that it believes in, right or wrong.
-	// It may wait.
+	// Another proxy reserves all the time, and so under every plan that it believes in, right or
+	// wrong. It may wait.
 	busy := e.open(t, steadySize(3))
 	var others []uint64
 	running.Go(func() {
@@ -59,7 +59,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		c := sequence.Inside(s).Cache("photos")
 		return c.Cached(), c.HasWaited()
 	}
-	// Their rate is known when they hold some seconds' worth.
+	// Their rate is known when they have cached some seconds' worth.
 	eventually(t, "the caches have filled", func() bool {
 		for _, s := range proxies {
 			if held, _ := held(s); held < 100_000 {

@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// A member that comes back learns what was made meanwhile, also where the first server that obeys
-// the plan is one that has left.
+// A member that comes back gets what was made meanwhile, even if the first server that obeys the
+// plan has left.
 func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)

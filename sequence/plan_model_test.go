@@ -19,7 +19,7 @@ import (
 )
 
 // The simulated members of test/simulation do without SQL what the program does with it. This file
-// has both do the same, and compares what they answer, and what they hold afterwards.
+// runs the same steps on both, and compares the answers, and what both contain afterwards.
 
 // modelled is one member twice: on a server, and simulated.
 type modelled struct {
@@ -76,7 +76,7 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	return m
 }
 
-// modelStore is what members are told by proxies, besides a change.
+// modelStore is what proxies write to members, besides a change.
 type modelStore interface {
 	change.Store
 	Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error
@@ -93,13 +93,13 @@ func (s realMember) Record(ctx context.Context, plan uint64, giver, name string,
 	return s.tables.Record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
 }
 
-// deed is one step on a member, and what came of it, for comparison.
+// deed is one step on a member with its outcome, for comparison.
 type deed struct {
 	what string
 	do   func(s modelStore) string
 }
 
-// outcomeOf is what both have to agree on of an error.
+// outcomeOf returns the part of an error that both have to agree on.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
@@ -110,13 +110,13 @@ func outcomeOf(err error) string {
 	return "failed"
 }
 
-// anyDeed is one by chance.
+// anyDeed does a random step.
 func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	p := m.plans[rng.IntN(len(m.plans))]
 	ballot := uint64(rng.IntN(3) + 1)
 	base := uint64(rng.IntN(4))
 	kind := rng.IntN(12)
-	if known := m.model.Member.Plans; len(known) > 0 && rng.IntN(4) > 0 { // one that does something
+	if known := m.model.Member.Plans; len(known) > 0 && rng.IntN(4) > 0 { // mostly one that has an effect
 		numbers := slices.Sorted(maps.Keys(known))
 		now := known[numbers[rng.IntN(len(numbers))]]
 		at := slices.IndexFunc(m.plans, func(p *sequence.Plan) bool { return p.UUID == now.UUID })
@@ -196,7 +196,7 @@ func (m *modelled) each(t *testing.T, text string, f func(scan func(...any) erro
 	}
 }
 
-// held is what the server holds, as the model has it.
+// held returns what the server contains, in the simulation's form.
 func (m *modelled) held(t *testing.T) *simulation.Member {
 	t.Helper()
 	ctx := t.Context()
@@ -241,7 +241,7 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 	return got
 }
 
-// text is what a member holds, for comparison.
+// text shows what a member contains, for comparison.
 func text(m *simulation.Member) string {
 	var all []string
 	for name, id := range m.Rows {
@@ -274,7 +274,7 @@ func text(m *simulation.Member) string {
 	return fmt.Sprintf("%+v\n%s", is, strings.Join(all, "\n"))
 }
 
-// Steps by chance give the same answers on a server and simulated, and leave the same behind.
+// Random steps give the same answers on a server and simulated, and the same contents afterwards.
 func TestASimulatedMemberDoesWhatAServerDoes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -301,8 +301,8 @@ func TestASimulatedMemberDoesWhatAServerDoes(t *testing.T) {
 	}
 }
 
-// Two steps at the same time leave behind what they do one after the other, in one order or the
-// other, as the model has it: whatever the server locks, and whichever snapshot it reads.
+// Two steps at the same time have the contents of one order or the other, as the simulation has it:
+// whatever the server locks, and whichever snapshot it reads.
 func TestStepsAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// A proxy that slept through a change counts as it did before, across the numbers of the member
-// that was added.
+// A proxy that slept through a change counts as before, across the numbers of the member that was
+// added.
 func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	old := e.open(t, steadySize(1))
@@ -38,8 +38,8 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 	e.everyoneGives(t, h, p, "photos")
 }
 
-// What a proxy does that has not heard of a change to steps leaves the rows where the new plan has
-// them: nobody has to mend them by hand.
+// A proxy that has not seen a change to steps leaves the rows where the new plan has them: nobody
+// has to mend them by hand.
 func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -77,7 +77,7 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 				t.Fatal(seg, err)
 			} else {
 				g = seg
-				_, _ = g.Seg.Take(2) // 7 is left, and is where the first server of two may stand
+				_, _ = g.Seg.Take(2) // 7 remains, which is where the first server of two may stand
 			}
 			_, found := v.Find(t.Context(), "capped") // so its maximum is known
 			if _, err := v.ReserveOnce(t.Context(), "capped", 7); found != nil || err != nil {
@@ -103,8 +103,8 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 	}
 }
 
-// Applications count on in steps in the moments in which a proxy that has not heard of the first
-// change to steps finds that out: none of its attempts moves the row.
+// Applications count in steps while a proxy that has not seen the first change to steps notices it:
+// none of its attempts moves the row.
 func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	old := e.open(t, withDirectWriters)

@@ -38,9 +38,8 @@ func (e *planEstate) overtake(t *testing.T, s, other *sequence.Sequences, change
 	return now
 }
 
-// A proxy comes to start a member before the coordinator does. What that member was told of how far
-// it may go is known to the others, so it goes on when it is left alone before anybody took a
-// number there.
+// A proxy starts a member before the coordinator does. The others know how far the member may go,
+// so one that is alone before its first reservation continues.
 func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)
@@ -79,8 +78,8 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// Another proxy has raised the ceiling since this one read it. That counts when nobody is left who
-// could be told of a higher one.
+// Another proxy has raised the ceiling since this one read it. The raised one counts when no other
+// member can record a higher one.
 func TestACeilingThatAnotherProxyRaisedCounts(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)

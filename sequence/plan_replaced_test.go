@@ -9,9 +9,9 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// A coordinator stands still before it decides. Another one takes over, and before it aborts the
-// change the first one goes on. It comes too late for any step: one member would obey the new plan
-// while another goes on under the one so far.
+// A coordinator hangs before it decides. Another one takes over, and before it aborts the change
+// the first one wakes. It comes too late for any step: one member would obey the new plan while
+// another follows the old one.
 func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)

@@ -8,10 +8,10 @@ import (
 	"seqproxy/sequence"
 )
 
-// memberTables are those that a backup of a member has, beside the list of proxies.
+// memberTables are those that a backup of a member has, without the list of proxies.
 var memberTables = []string{"sequence", "sequence_member", "sequence_options", "sequence_version", "sequence_plan", "sequence_plan_start", "sequence_limit"}
 
-// backUp copies what a server has; restore brings it back.
+// backUp copies the contents of a server; restore brings them back.
 func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
 	t.Helper()
 	p := e.places[i]
@@ -28,7 +28,7 @@ func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
 }
 
 // One of two members is restored from a backup of an older plan, while the other one is away. A
-// proxy that knows the newer plan does not go back to the older one, by which the restored member
+// proxy that knows the newer plan does not return to the older one, by which the restored member
 // would give the other's numbers.
 func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
@@ -43,7 +43,7 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	h.add(t, "photos", mustTake(t, s, "photos", 1))
 	settled(t, s, "photos")
 	s.Tune(sequence.Tuning{CacheSize: 3, OutageCover: time.Nanosecond, AllocateTimeout: time.Second, CreateTable: true, NoDirectWriters: true})
-	for range 4 { // other proxies are served by the first one
+	for range 4 { // the first one serves other proxies
 		got, err := e.reserve(t, 0, "photos", 40)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		number, err := s.Take(t.Context(), []byte("photos"), 1)
 		if err == nil {
-			h.add(t, "photos", number) // from memory, or of the plan that it knows
+			h.add(t, "photos", number) // from the cache, or of the plan that it knows
 			if time.Now().Before(deadline) {
 				continue
 			}

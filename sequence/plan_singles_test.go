@@ -9,7 +9,7 @@ import (
 )
 
 // A sequence that one server alone can count is made, or becomes one, after a change to several
-// servers has begun: the change is undone, and the sequence goes on as it was made.
+// servers has begun: the change is undone, and the sequence continues as it was made.
 func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *testing.T) {
 	seven, cycle := uint64(7), true
 	for name, make := range map[string]func(t *testing.T, s *sequence.Sequences){

@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// Two proxies make the first plan, one of them of a server more, and that one dies in between. A
-// member would be another one by each of the two, and its numbers those of others.
+// Two proxies make the first plan, one of them with one more server, and that one dies in between.
+// A member would have different places in the two, and its numbers would be those of others.
 func TestTwoFirstPlansAreNotTakenForOne(t *testing.T) {
 	f := newFleet(t, 3)
 	two := f[:2].open(t, inSteps)

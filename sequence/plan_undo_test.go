@@ -15,8 +15,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in
-// force give numbers.
+// nothingIsLeft checks that no change is open, and that exactly the members of the plan in force
+// give numbers.
 func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) sequence.Plan {
 	t.Helper()
 	other := e.open(t)
@@ -26,7 +26,7 @@ func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) sequ
 	return now
 }
 
-// nothingIsOpen is the plan in force, while no change is open.
+// nothingIsOpen returns the plan in force, once no change is open.
 func (e *planEstate) nothingIsOpen(t *testing.T, other *sequence.Sequences) (now sequence.Plan) {
 	t.Helper()
 	_, err := sequence.Inside(other).CoordinateHere(context.Background(), func(c *change.Coordinator) error {
@@ -66,7 +66,7 @@ func (e *planEstate) toggled(now sequence.Plan, i int) sequence.PlanChange {
 	return sequence.PlanChange{Add: e.addr(i)}
 }
 
-// The admin's connection is cut, or he gives up, after every step in turn. The change is made or
+// The admin's connection is cut, or the admin gives up, after each step. The change is made or
 // undone, and no member stays frozen.
 func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 	for _, how := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
@@ -113,7 +113,7 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 	}
 }
 
-// opened counts the rows of changes that are not ended, on all servers.
+// opened counts the rows of open changes, on all servers.
 func (e *planEstate) opened(t *testing.T) (n int) {
 	t.Helper()
 	for i := range e.places {
@@ -128,7 +128,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 }
 
 // A member dies frozen, in the middle of a change that is undone without it. When it is back it
-// gives numbers, although nobody says anything.
+// gives numbers without an admin.
 func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -144,7 +144,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 		t.Fatal("the change was made")
 	}
 	sequence.Inside(s).OnPlanStep(nil)
-	for _, i := range []int{0, 2} { // the others go on
+	for _, i := range []int{0, 2} { // the others continue
 		got, err := e.reserve(t, i, "photos", 3)
 		if err != nil {
 			t.Fatal(err)
@@ -175,8 +175,8 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 }
 
-// While a change runs, the log of its proxy and what any proxy shows tell how far it is, on which
-// server and since when.
+// While a change runs, the log of its proxy and every proxy's status show its step, the server, and
+// since when.
 func TestAChangeTellsHowFarItIs(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	core, logs := observer.New(zap.InfoLevel)

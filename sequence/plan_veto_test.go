@@ -41,7 +41,7 @@ func (e *planEstate) diesAfter(t *testing.T, asked sequence.PlanChange, step str
 	}
 }
 
-// give has servers give numbers, which they must, so many times in turn.
+// give has servers give numbers one after another, so many times. They must.
 func (e *planEstate) give(t *testing.T, h *givenEver, times int, servers ...int) {
 	t.Helper()
 	for range times {
@@ -55,7 +55,7 @@ func (e *planEstate) give(t *testing.T, h *givenEver, times int, servers ...int)
 	}
 }
 
-// whoeverGives has all servers give numbers that do, so many times in turn.
+// whoeverGives has the servers that give numbers do so one after another, so many times.
 func (e *planEstate) whoeverGives(t *testing.T, h *givenEver, times int) {
 	t.Helper()
 	for range times {
@@ -89,8 +89,8 @@ func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e.whoeverGives(t, h, 3)
 }
 
-// A member is brought to a plan, and was never told that an older change, which it had accepted,
-// was decided. That is no veto: one that this change removed stays frozen.
+// A member was brought to a plan, and never saw the decision of an older change that it had
+// accepted. That is no veto: a member that this change removed stays frozen.
 func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -118,7 +118,7 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e.whoeverGives(t, h, 6)
 }
 
-// The same, for one who slept while he ended the older change.
+// The same, for a proxy that slept while it ended the older change.
 func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -166,8 +166,8 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 	e.wantFrozen(t, 3, "photos")
 }
 
-// A member that stays has forgotten the change, as it was restored, and the one that is removed
-// cannot be asked, which may know that it is decided: nobody goes on.
+// A member that stays was restored, and does not know the change. The removed one, which may know
+// that it is decided, cannot be asked: all stay frozen.
 func TestTheRemovedOneMayTellThatAChangeIsDecided(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)

@@ -14,7 +14,7 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// counted is what an application gets that adds to a row itself.
+// counted returns what an application gets that adds to a row itself.
 func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
 	result, err := conn.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = 'photos'", step)
 	if err != nil {
@@ -25,8 +25,8 @@ func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
 }
 
 // Applications count in the rows themselves while the set of servers changes: one after the other,
-// in a transaction that is open when the freeze comes, and on a snapshot from before it. What they
-// got before is given by nobody again, and from the freeze on they get nothing.
+// in a transaction that is open at the freeze, and on a snapshot from before it. Nobody gives again
+// what they got before, and from the freeze on they get nothing.
 func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
@@ -68,7 +68,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 				t.Error(err)
 			}
 			applications.Go(func() {
-				// information_schema.INNODB_TRX is not read anew where somebody asks more often
+				// The server does not renew information_schema.INNODB_TRX for who asks more often
 				// than ten times a second.
 				for deadline := time.Now().Add(8 * time.Second); !waited && time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
 					const waiting = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
@@ -83,7 +83,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 			})
 		case step == change.Frozen && address == e.addr(1):
 			if n, err := counted(ctx, before, 2); !link.HasCode(err, 1690) && !link.HasCode(err, 1020) {
-				// the second where a snapshot is all that may be changed
+				// the second where only a snapshot may be changed
 				t.Errorf("on a snapshot from before the freeze: got %d, %v, want error 1690", n, err)
 			}
 			if _, err := before.ExecContext(ctx, "ROLLBACK"); err != nil {
@@ -110,7 +110,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	takeAll(t, s, h, "photos", 100)
 }
 
-// The step of an application is checked in each reservation, on each member.
+// Each reservation checks the step of an application, on each member.
 func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
@@ -136,7 +136,7 @@ func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
 	}
 }
 
-// What a first change left that was undone stops no numbers where applications may count.
+// The remains of a first change that was undone stop no numbers where applications may count.
 func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s, other := e.open(t, withDirectWriters, steadySize(1)), e.open(t, withDirectWriters, steadySize(1))

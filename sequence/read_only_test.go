@@ -10,7 +10,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// readOnlyStart is a way to start a server that lets nobody write, whatever his rights are.
+// readOnlyStart is a way to start a server on which nobody may write, whatever the rights.
 type readOnlyStart struct{ option, finding string }
 
 // readOnlyStarts are those of a server.
@@ -22,11 +22,11 @@ func readOnlyStarts(s *mysqltest.Server) []readOnlyStart {
 	return append(all, readOnlyStart{"--super-read-only", "it is read only"}, readOnlyStart{"--innodb-force-recovery=1", "innodb_force_recovery"})
 }
 
-// A server that was started so that nobody can write there is refused at once, and told as what it
-// is. It is used when that is over.
+// A server that was started so that nobody may write is refused at once, with that as the reason.
+// It is used when that is over.
 func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
-	// in use, and has a table to be registered in
+	// in use, and with a table to register in
 	s := p.open(t, patience(time.Minute), steadySize(2))
 	last := mustTake(t, s, "photos", 1)
 	for _, way := range readOnlyStarts(p.server) {
@@ -59,8 +59,8 @@ func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 	}
 }
 
-// The primary of a group becomes read only while proxies hold connections to it, in each way that
-// servers have, and the other node is promoted: numbers go on there.
+// The primary of a group becomes read only while proxies have connections to it, in each way that
+// servers have, and the other node is promoted: numbers continue there.
 func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")

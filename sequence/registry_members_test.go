@@ -15,7 +15,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// registeredOn reports whether a proxy is among those of a sequence server.
+// registeredOn reports whether a proxy is registered on a sequence server.
 func registeredOn(t *testing.T, p place, s *sequence.Sequences) bool {
 	t.Helper()
 	var n int
@@ -26,8 +26,8 @@ func registeredOn(t *testing.T, p place, s *sequence.Sequences) bool {
 	return n == 1
 }
 
-// wantHeld makes a change that needs that nobody holds numbers, and wants it refused because of one
-// proxy.
+// wantHeld makes a change that needs proof that no proxy has cached numbers, and wants it refused
+// because of one proxy.
 func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration, by *sequence.Sequences) {
 	t.Helper()
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
@@ -42,7 +42,7 @@ func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alter
 	}
 }
 
-// alterAtLast makes a change as soon as all proxies confirm it, of which one may have been silent.
+// alterAtLast makes a change as soon as all proxies confirm it, one of which may have been silent.
 func alterAtLast(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" is changed", func() bool {
@@ -54,8 +54,8 @@ func alterAtLast(t *testing.T, s *sequence.Sequences, name string, a sequence.Al
 	})
 }
 
-// A proxy that holds numbers hears nothing any more, while the sequence servers are others from one
-// moment to the next. It is waited for all the same.
+// A proxy with cached numbers sees no change while all sequence servers are replaced. The change
+// waits for it all the same.
 func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -116,7 +116,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				wantTaken(t, b, name, 1)
 				settled(t, b, name)
 			}
-			sequence.Inside(b).StopFollowing() // it hears nothing
+			sequence.Inside(b).StopFollowing() // it sees no change
 			hears := false
 			defer func() {
 				if !hears {
@@ -148,8 +148,8 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A proxy that takes no numbers any more is known to servers that are added, and confirms there
-// what it obeys. When it stops in order nobody waits for it.
+// A proxy that takes no more numbers is known to servers that are added, and confirms there what it
+// obeys. Nobody waits for one that stopped in order.
 func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	a, b, idle := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10)), e.open(t)
@@ -176,7 +176,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	}
 	settled(t, b, "photos")
 
-	sequence.Inside(b).StopFollowing() // it stops without hearing of the next
+	sequence.Inside(b).StopFollowing() // it stops before it sees the next change
 	e.change(t, a, sequence.PlanChange{Add: e.addr(2)})
 	if !registeredOn(t, e.places[2], b) {
 		t.Error("the third server does not know of the proxy")
@@ -193,7 +193,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
-// What a server knew of proxies before it was taken out is of no use when it is added again.
+// What a server knew of proxies before it was removed is void when it is added again.
 func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("away when it was taken out: %t", away), func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 			e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
 			was := e.member(t, 0)
 			e.change(t, a, sequence.PlanChange{Remove: e.addr(0)})
-			if away { // it has not heard of that
+			if away { // it has not seen that
 				e.places[0].exec(t, fmt.Sprintf("UPDATE sequence_member SET plan = %d, count = %d", was.Plan, was.Count))
 			}
 			eventually(t, "the proxy has heard of it", func() bool {
@@ -228,8 +228,8 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 	}
 }
 
-// A proxy may be registered with one server alone, that others have left out, or that goes away in
-// the middle. Then it is not known who holds numbers.
+// A proxy may be registered with one server alone, which others leave out, or which fails in the
+// middle. Then nobody knows who has cached numbers.
 func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, blocks(50), steadySize(20), patience(30*time.Second)), f.open(t, blocks(50), steadySize(20))
@@ -247,7 +247,7 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 				t.Fatal(err)
 			}
 		case v != only && there:
-			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
+			f[i].exec(t, "DELETE FROM sequence_proxy") // as if it had never registered there
 		}
 	}
 	sequence.Inside(a).StopFollowing()
@@ -260,8 +260,8 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
-// While a sequence server does not say who is registered there, nothing is promised that needs that
-// nobody holds numbers.
+// While a sequence server does not say who is registered there, nothing is confirmed that needs
+// proof that no proxy has cached numbers.
 func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 	f := newFleet(t, 2)
 	a := f.open(t, blocks(50), steadySize(20), patience(20*time.Second))
@@ -293,7 +293,8 @@ func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
-// What one member cannot be told in time does not keep the others from telling, and being told.
+// A member that does not answer in time does not keep the others from sending and getting what is
+// new.
 func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
@@ -323,8 +324,8 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// A proxy is registered with one member alone, which is taken out, whether it is there or not. The
-// server that is left in the end does not begin a sequence again.
+// A proxy is registered with one member alone, which is removed, reachable or not. The server that
+// remains does not restart a sequence.
 func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgain(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("away: %t", away), func(t *testing.T) {
@@ -334,10 +335,10 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 			e.change(t, a, sequence.PlanChange{Add: e.addr(2)})
 			mustTake(t, b, "photos", 1)
 			settled(t, b, "photos")
-			sequence.Inside(b).StopFollowing() // it hears nothing
+			sequence.Inside(b).StopFollowing() // it sees no change
 			defer sequence.Inside(b).FollowAgain()
 			for _, p := range e.places {
-				p.exec(t, "DELETE FROM sequence_proxy") // it has not come so far
+				p.exec(t, "DELETE FROM sequence_proxy") // as if it had never registered there
 			}
 			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+sequence.Inside(b).ID()+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
 			if away {

@@ -16,8 +16,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// A proxy that was killed is not waited for once another was started on its machine. One elsewhere
-// may live.
+// Nobody waits for a proxy that was killed once another was started on its machine. One on another
+// machine may live.
 func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
@@ -38,7 +38,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := strings.Join([]string{fields[0], fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
-	// its number is another's now
+	// its process id is another process's now
 	again := strings.Join([]string{fields[0], fields[1], fields[2], "17"}, " ")
 	elsewhere := strings.Join([]string{"another-boot", fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
 
@@ -82,7 +82,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 }
 
 // The first reservations of a proxy wait for its entry. Where the server does not make it, each
-// waits for as long as it may, and not for those before it, too.
+// waits for its time limit, and not for those before it too.
 func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)

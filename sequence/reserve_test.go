@@ -21,7 +21,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ledger records every number given, by anybody.
+// ledger records every number that anybody gave.
 type ledger struct {
 	mu    sync.Mutex
 	given map[uint64]string
@@ -93,7 +93,7 @@ func TestTwoProxiesAndAnApplicationShareOneCounter(t *testing.T) {
 	})
 	wg.Wait()
 	if got, want := book.count(), 2*4*5995+300; got != want {
-		// 1500 takes of 1 to 7 in turn are 5995 numbers
+		// 1500 takes of 1 to 7 are 5995 numbers
 		t.Errorf("got %d distinct numbers, want %d", got, want)
 	}
 }
@@ -214,7 +214,7 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	before := p.id(t, "photos")
 	held := s.Stats().Cached
 
-	link.LoseAnswers() // the statement is executed, and nobody hears of it
+	link.LoseAnswers() // the statement is executed, and its answer is lost
 	answer := make(chan uint64, 1)
 	go func() { answer <- mustTake(t, s, "photos", held+50) }()
 	eventually(t, "the answer is lost although the row moved", func() bool { return link.Lost() > 0 && p.id(t, "photos") > before })
@@ -308,8 +308,8 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	}
 }
 
-// Callers take numbers all the time while a proxy is closed: what is given back is what none of
-// them has, and nothing of it is lost.
+// Callers take numbers all the time while a proxy is closed: it returns those that no caller has,
+// and loses none.
 func TestCloseGivesBackNothingThatACallerHas(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	var book ledger
@@ -549,8 +549,8 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 	}
 }
 
-// A change of definitions stands still in the middle. What it has locked keeps no reservation of
-// another sequence from being made, nor a row that has gone back from being raised.
+// A change of definitions hangs in the middle. Its locks delay no reservation of another sequence,
+// nor the repair of a row that went back.
 func TestNoReservationWaitsForAChangeOfDefinitions(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(5), patience(20*time.Second))

@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// A proxy hears at one time that a sequence was dropped and made again in other letters, which the
-// server takes for the same name. What it holds is the other one's.
+// A proxy sees at once that a sequence was dropped and made again in other letters, which the
+// server takes for the same name. Its cached numbers belong to the other one.
 func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	for name, again := range map[string]string{"case": "photos", "an accent": "Phótos"} {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
 			mustTake(t, b, "Photos", 1)
 			settled(t, b, "Photos")
-			// From here on b hears nothing, until both are done.
+			// From here on b sees no change, until both are done.
 			sequence.Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
 				t.Fatal(err)
@@ -36,7 +36,7 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustAlter(t, a, again, sequence.Alteration{Order: ref(false)})
 			mustTake(t, b, "PHOTOS", 1)
 
-			// And once more, as something that gives its numbers again.
+			// Once more, as a kind that gives its numbers again.
 			sequence.Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
 				t.Fatal(err)
@@ -59,8 +59,7 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// A row that was read before a change was heard makes no cache: that one would be none of those
-// which are brought in line.
+// A row that was read before a change arrived makes no cache: the change would miss that cache.
 func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	s := p.open(t)
@@ -75,8 +74,7 @@ func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	}
 }
 
-// Thousands of rows that are gone, as from a server that was away, are asked about in few
-// statements.
+// Thousands of rows are gone, as when a server was away: few statements ask about them.
 func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0, "exact": 0})
 	s := p.open(t)

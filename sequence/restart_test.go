@@ -17,8 +17,8 @@ import (
 
 func down(n uint64) sequence.Alteration { return sequence.Alteration{Restart: ref(n), Force: true} }
 
-// beginAgain has a sequence begin again at a number although another proxy is registered, which is
-// said to be gone for good and is not. db is where proxies are registered.
+// beginAgain restarts a sequence although another proxy is registered, which is declared gone for
+// good and is not. db is where proxies are registered.
 func beginAgain(t *testing.T, db *sql.DB, s *sequence.Sequences, name string, n uint64) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" begins again", func() bool {
@@ -34,7 +34,7 @@ func beginAgain(t *testing.T, db *sql.DB, s *sequence.Sequences, name string, n 
 	})
 }
 
-// wantRefused has a sequence not begin again because of others, of which it returns the error.
+// wantRefused wants a restart of a sequence refused because of others, and returns the error.
 func wantRefused(t *testing.T, s *sequence.Sequences, name string, others ...string) error {
 	t.Helper()
 	_, err := s.Alter(t.Context(), []byte(name), down(1))
@@ -75,21 +75,21 @@ func TestRestartOnlyRaisesUnlessItIsForced(t *testing.T) {
 		if got := mustAlter(t, a, "photos", down(again)); got.Next != again {
 			t.Errorf("got %+v, want %d", got, again)
 		}
-		wantTaken(t, a, "photos", again, again+1) // it has no number left of before
+		wantTaken(t, a, "photos", again, again+1) // it has no number from before in its cache
 	}
 	if got := a.Stats(); got.Rewinds != 0 {
 		t.Errorf("got %+v, want no rewind", got)
 	}
 }
 
-// A sequence does not begin again while another proxy is registered, which may hold numbers of it:
-// whether that lives, is silent, or has died.
+// A sequence does not restart while another proxy is registered, which may have cached numbers:
+// whether that one lives, is silent, or has died.
 func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
-	mustAlter(t, a, "photos", down(1)) // the other one has registered with nobody: it has no number
+	mustAlter(t, a, "photos", down(1)) // the other one is not registered: it has no number
 	wantTaken(t, a, "photos", 1)
 	wantTaken(t, b, "photos", 11)
 	err := wantRefused(t, a, "photos", sequence.Inside(b).ID())
@@ -111,8 +111,8 @@ func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	wantTaken(t, a, "photos", 1)
 }
 
-// A proxy registers while a sequence begins again. It comes before that, which is refused then, or
-// after it, and takes numbers of the new beginning.
+// A proxy registers while a sequence restarts. It registers before the restart, which is refused
+// then, or after it, and takes numbers from the new start.
 func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 5000})
 	a := p.open(t, steadySize(10))
@@ -155,8 +155,8 @@ func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *te
 	t.Logf("%d of 12 times it began again", restarts)
 }
 
-// A proxy of which the entry is gone reserves nothing before it has another one, and gives up what
-// it holds.
+// A proxy whose entry is gone discards its cached numbers, and reserves nothing before it has a new
+// entry.
 func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 	for name, order := range map[string]bool{"cached": false, "ORDER": true} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			settled(t, s, "photos")
 			v := sequence.Inside(s).First()
 			for range 2 { // once more, when it knows the ORDER sequence
-				sequence.Inside(s).StopFollowing() // so that no sign of life finds out
+				sequence.Inside(s).StopFollowing() // so that no heartbeat notices
 				p.exec(t, "DELETE FROM sequence_proxy")
 				g, err := v.Reserve(t.Context(), "photos", 5, 5)
 				if !errors.Is(err, store.OutcomeUnlisted) || g.Seg.Remaining() > 0 {
@@ -205,8 +205,8 @@ func TestAnAccountThatMayNotRegisterGivesNoNumbers(t *testing.T) {
 	}
 }
 
-// The server is killed at any moment of restarts, and always the sequence goes on, with no number
-// given twice after the last restart that was done.
+// The server is killed at any moment of restarts: the sequence always continues, and gives no
+// number twice after the last complete restart.
 func TestRestartSurvivesTheServersCrash(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	a := p.open(t, steadySize(5), patience(10*time.Second))
@@ -283,7 +283,7 @@ func TestTableEmptiedOrLoweredByHandIsCuredByARestart(t *testing.T) {
 	}
 }
 
-// The error about a proxy that may hold numbers says why that is believed, and names the way out.
+// The error about a proxy that may have cached numbers says why, and names the way out.
 func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a := p.open(t)
@@ -292,7 +292,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 	for heartbeat, want := range map[string][]string{
 		"UTC_TIMESTAMP(6) + INTERVAL 3 HOUR": {"in the future", "clock went back", "set that clock right", remove},
 		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR": {"silent for 3h0m", remove},
-		// on a machine that is so busy that this is long ago it is silent, too
+		// on a machine so busy that this is long ago it is silent too
 		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"},
 	} {
 		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', '2031-02-03 04:05:06', "+heartbeat+", 3)")

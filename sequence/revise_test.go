@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// A reservation that is in flight while its sequence is changed or restarted was made before: what
-// it brings is not given.
+// A reservation in flight while its sequence is changed or restarted was made before: its numbers
+// are not given.
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 	for name, change := range map[string]func(c sequence.Cache){
 		"restart":   func(c sequence.Cache) { c.Void(stats.UnusedRestart) },

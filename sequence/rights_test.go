@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// user makes an account with rights in the place's schema and returns what logs in as it.
+// user makes an account with rights in the place's schema and returns the option to log in as it.
 func (p place) user(t testing.TB, rights string) func(*sequence.Options) {
 	t.Helper()
 	name := fmt.Sprintf("u%08x", rand.Uint32())
@@ -193,14 +193,14 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 	}
 	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user", "[sequence]", "configuration file")
 
-	// With that it works.
+	// With the schema it works.
 	p.exec(t, "CREATE DATABASE "+p.schema)
 	s = p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *sequence.Options) { o.CreateTable = true })
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	mustTake(t, s, "photos", 1)
 }
 
-// An account with rights on the one table only does not see the options table, and would overlook
+// An account with rights on only the one table does not see the options table, and would miss
 // tombstones: a name that was dropped elsewhere would begin again at 1.
 func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"albums": 0})
@@ -226,7 +226,7 @@ func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	}
 }
 
-// Once the tables are there the right to make them may be taken away, and a fail-over still works.
+// Once the tables exist the right to make them may be revoked, and a fail-over still works.
 func TestAGroupFailsOverWithoutTheRightToMakeTables(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")

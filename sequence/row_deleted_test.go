@@ -23,8 +23,8 @@ func insertOf(t *testing.T, err error) string {
 	return statement
 }
 
-// Somebody deletes the row on one of several servers, whose numbers another proxy holds, and
-// follows what is said to mend it: by the log, by an error, by both kinds of shares.
+// Somebody deletes the row on one of several servers, whose numbers another proxy has cached, and
+// runs the proposed repair: that of the log and that of an error, with both kinds of shares.
 func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 	for name, kind := range map[string]func(*sequence.Options){"blocks": blocks(50), "steps": inSteps} {
 		for _, said := range []string{"at a reservation", "at a reservation again", "by a statement about the sequence"} {
@@ -50,7 +50,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				take("other", other, 1)
 				settled(t, other, "photos")
 				v := sequence.Inside(holder).Members()[1]
-				for end := 0; ; end++ { // it holds numbers of the second one alone
+				for end := 0; ; end++ { // it has cached numbers of the second one alone
 					take("holder", holder, 1)
 					settled(t, holder, "photos")
 					if v.Share().Has(sequence.Inside(holder).Cache("photos").Highest()) {
@@ -104,8 +104,8 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 	}
 }
 
-// The row is not put back, and the next change of the servers begins above what proxies hold of it.
-// What was dropped in order does not go that far.
+// The row is not put back, and the next change of the servers begins above what proxies have cached
+// of it. An orderly DROP does not count that far.
 func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
 	a, holder := e.open(t, blocks(1000), steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
@@ -137,8 +137,8 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	}
 }
 
-// The one server that tells of the sequence has come to the end of its column, so that CREATE
-// begins to make what is missing on the other.
+// The one server that knows the sequence has come to the end of its column, so that CREATE begins
+// to make what is missing on the other.
 func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(50))

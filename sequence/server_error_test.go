@@ -28,7 +28,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What has a reservation be made again, and what has it be made on another node of a group.
+// Which errors make a proxy try a reservation again, and which make it try another node of a group.
 func TestWhichErrorsAreTriedAgain(t *testing.T) {
 	group := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{User: "nobody", Database: "none", Nodes: []sequence.Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
 	single := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{User: "nobody", Database: "none", Addr: "127.0.0.1:1"}}})).First()

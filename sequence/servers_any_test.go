@@ -8,15 +8,15 @@ import (
 	"seqproxy/sequence"
 )
 
-// Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it
-// is there again, and the others have its turns.
+// Reservations go to all servers one after another. A dead one is asked ever more rarely, and the
+// others take its reservations.
 func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	f := newFleet(t, 3)
 	s := f.open(t, inSteps, steadySize(10), patience(30*time.Second))
 	createOn(t, s, "photos")
 	h := newGivenEver()
 	reserved := sequence.Inside(s).HasReserved
-	// In turn, unless one is slow for a while on a busy machine.
+	// One after another, unless one is slow for a while on a busy machine.
 	spread := func(what string, over ...int) {
 		t.Helper()
 		before := reserved()

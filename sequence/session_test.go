@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// hostileValues are those that a server may give to each new session and that would change what our
-// statements do, or keep them from it. init_connect is for accounts without SUPER.
+// hostileValues are those that a server may give to each new session and that would change the
+// meaning of our statements, or make them fail. init_connect is for accounts without SUPER.
 func hostileValues(s *mysqltest.Server) []string {
 	all := []string{
 		"autocommit = 0", "completion_type = CHAIN", "sql_select_limit = 1", "max_join_size = 1", "max_error_count = 0",
@@ -50,7 +50,7 @@ func hostilePlaces(t *testing.T, n int) (places []place) {
 	for _, value := range hostileValues(server) {
 		server.Exec(t, "SET GLOBAL "+value)
 	}
-	t.Cleanup(func() { // who drops the schemas has a new connection
+	t.Cleanup(func() { // so that the schemas are dropped over a new connection
 		if server.IsMariaDB() {
 			places[0].exec(t, "SET GLOBAL tx_read_only = 0")
 		} else {
@@ -60,7 +60,8 @@ func hostilePlaces(t *testing.T, n int) (places []place) {
 	return places
 }
 
-// takeCommitted takes a number, which must be new, and be taken for everybody else.
+// takeCommitted takes a number, which must be new, and its reservation visible to all other
+// sessions.
 func (p place) takeCommitted(t *testing.T, h *givenEver, s *sequence.Sequences, name string) {
 	t.Helper()
 	n := mustTake(t, s, name, 1)
@@ -70,12 +71,12 @@ func (p place) takeCommitted(t *testing.T, h *givenEver, s *sequence.Sequences, 
 	}
 }
 
-// An ordinary account on a server whose values for new sessions are as bad as can be does all that
-// it does elsewhere.
+// An ordinary account on a server with the worst values for new sessions does all that it does
+// elsewhere.
 func TestValuesOfTheServerForNewSessionsDoNotMatter(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
 	account, h := p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER"), newGivenEver()
-	// each sees what the one before has left
+	// each uses the session as the one before has left it
 	one := func(o *sequence.Options) { o.Servers[0].MaxConns = 1; o.CreateTable = true }
 	s := p.open(t, account, one, steadySize(10))
 	const odd = "Größe 'n' \\ \"m\""
@@ -92,7 +93,7 @@ func TestValuesOfTheServerForNewSessionsDoNotMatter(t *testing.T) {
 	if all, err := s.List(t.Context()); err != nil || len(all) != 2 {
 		t.Errorf("it lists %+v, %v, want two sequences", all, err)
 	}
-	if err := s.Flush(t.Context(), []byte(odd)); err != nil { // gives back
+	if err := s.Flush(t.Context(), []byte(odd)); err != nil { // returns its numbers
 		t.Error(err)
 	}
 	if id := p.id(t, odd); id != h.high[odd] {
@@ -124,8 +125,8 @@ func TestValuesOfTheServerForNewSessionsDoNotMatterWhenServersChange(t *testing.
 	}
 }
 
-// The nodes of a group are looked at again and again: what they show is what is there by then, all
-// of it. A fail-over repeats no number.
+// The nodes of a group are looked at again and again: they show all that is current. A fail-over
+// repeats no number.
 func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 	names := []string{"photos", "albums", "users"}
 	e := startEstateWith(t, 2, []string{"--autocommit=0", "--completion-type=CHAIN"}, names...)
@@ -158,8 +159,8 @@ func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 	}
 }
 
-// What is no statement's result is seen in the session itself: on a connection that reserves, and
-// on one that looks at a node.
+// What no statement's result shows is checked in the session itself: on a connection that reserves,
+// and on one that looks at a node.
 func TestSessionsAreSetWhateverTheServerHas(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
 	v := sequence.Inside(p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *sequence.Options) { o.CreateTable = true })).First()

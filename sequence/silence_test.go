@@ -13,7 +13,7 @@ import (
 )
 
 // The machine of a proxy vanishes, or its network, in the middle of a transaction that has locked a
-// sequence: the server ends that when it has heard nothing for a while, and the others go on.
+// sequence: the server ends that after a silence, and the others continue.
 func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -47,8 +47,8 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	}
 }
 
-// Every connection that reserves is one that the server ends after a while of silence, and none
-// sooner than the server itself would.
+// The server ends every connection that reserves after a silence, and none sooner than by its own
+// setting.
 func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 	for _, c := range []struct{ own, want int }{{28800, 90}, {70, 70}} {
 		p := newPlace(t).withTable(t, nil)
@@ -68,8 +68,8 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 	}
 }
 
-// What the server has ended while nobody used it is not used again: no reservation of unknown
-// outcome comes of that, and no caller hears of it.
+// An idle connection that the server has ended is not used again: no reservation of unknown outcome
+// results, and no caller gets an error.
 func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	const account = "proxies"
@@ -78,7 +78,7 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].User = account })
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true}) // each number is a reservation
-	// nobody else asks from here on, who would find out
+	// nobody else asks from here on, who would notice
 	sequence.Inside(s).StopFollowing()
 	defer sequence.Inside(s).FollowAgain()
 	for want := uint64(1); want <= 20; want++ {

@@ -43,7 +43,7 @@ func markIn(t *testing.T, f *statefile.File, name string) (high uint64) {
 	return high
 }
 
-// cutOff ends s as kill -9 does: nothing is given back, and its directory is free.
+// cutOff ends s as kill -9 does: nothing is returned, and its directory is free.
 func cutOff(t *testing.T, s *sequence.Sequences) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,8 +51,8 @@ func cutOff(t *testing.T, s *sequence.Sequences) {
 	_ = s.Close(ctx)
 }
 
-// A backup is restored while no proxy runs: without what the last one kept, the next would give the
-// same numbers again.
+// A backup is restored while no proxy runs: without the last one's state file the next one would
+// give the same numbers again.
 func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100, "albums": 7, "restarted": 50})
 	dir := filepath.Join(t.TempDir(), "state")
@@ -100,9 +100,8 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	}
 }
 
-// A proxy knows of its own numbers only: of several on one server the one that had come furthest
-// has to be there, or somebody raises the row. This is no fault that could be mended here, but what
-// docs/one-server.md says.
+// A proxy knows of its own numbers only: of several on one server, the one that had come furthest
+// has to run, or somebody raises the row. This cannot be mended here; docs/one-server.md says so.
 func TestRestoredBackupIsRaisedByWhatAProxyKnowsItself(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	dir := filepath.Join(t.TempDir(), "state")
@@ -120,8 +119,8 @@ func TestRestoredBackupIsRaisedByWhatAProxyKnowsItself(t *testing.T) {
 	}
 }
 
-// The end in order: nobody takes any more, then numbers are given back, then the marks are lowered;
-// so the next start neither loses numbers nor believes that a row went back.
+// The orderly end: no more takes, then numbers are returned, then the marks are lowered. So the
+// next start neither loses numbers nor takes the row for one that went back.
 func TestOrderlyEndLeavesNeitherGapNorAlarm(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "shared": 0})
 	dir := t.TempDir()
@@ -154,7 +153,7 @@ func TestOrderlyEndLeavesNeitherGapNorAlarm(t *testing.T) {
 			mustTake(t, s, "photos", 1)
 			next["photos"]++
 		}
-		next["albums"] = 0 // not all of what two caches hold can be given back
+		next["albums"] = 0 // not all numbers of two caches can be returned
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +209,7 @@ func TestSecondProxyOnOneStateDirectoryDoesNotStart(t *testing.T) {
 	mustTake(t, p.open(t, stateIn(dir)), "photos", 1)
 }
 
-// The columns that own sequences are known although the server is away from the start on.
+// The columns that own sequences are known even if the server is away from the start.
 func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	place := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
 	dir := t.TempDir()
@@ -295,8 +294,8 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A mark that cannot be written stops reservations, with an error that says so; numbers in memory
-// go on.
+// A mark that cannot be written stops reservations, with an error that says so; cached numbers are
+// still given.
 func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// statsOf returns what is told of one sequence.
+// statsOf returns the counters of one sequence.
 func statsOf(t *testing.T, s *sequence.Sequences, name string) sequence.SequenceStats {
 	t.Helper()
 	for _, st := range s.BySequence() {
@@ -46,7 +46,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 		t.Errorf("got %+v, want a size of 10 and times", st)
 	}
 
-	// Looking at a sequence that is not used has nothing reserved for it.
+	// Looking at an unused sequence reserves nothing for it.
 	if err := s.UsableFor(t.Context(), []byte("users")); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 			return s.Avoid(ctx, []byte(name), []uint64{st - 2})
 		}},
 		{stats.UnusedFlush, func(name string) error {
-			// what is held cannot be given back
+			// the cached numbers cannot be returned
 			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name)
 			return s.Flush(ctx, []byte(name))
 		}},
@@ -193,8 +193,8 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 		t.Errorf("the others: got %d numbers, want %d", got, more+1)
 	}
 
-	// One of the others is dropped: their count does not fall. One with a name is dropped: another
-	// one gets a name.
+	// One of the unnamed is dropped: their count does not fall. A named one is dropped: another one
+	// gets a name.
 	for _, name := range []string{fmt.Sprintf("s%d", stats.MaxNamed+1), "s0"} {
 		if _, err := s.Drop(t.Context(), []byte(name), false); err != nil {
 			t.Fatal(err)
@@ -210,8 +210,8 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 	}
 }
 
-// Whoever asks for numbers while no server has told yet that there is such a sequence is counted,
-// too. Whoever looks is not.
+// Requests for numbers are counted too while no server has shown yet that the sequence exists.
+// Looks are not.
 func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -247,8 +247,8 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	}
 }
 
-// Numbers that are given in one second may be as far apart as all proxies hold together: that is
-// said, and follows a smaller CACHE, a shorter cover and proxies that leave.
+// Numbers that are given in one second may be as far apart as all proxies' caches together. The
+// status says so, and follows a smaller CACHE, a shorter cover and proxies that leave.
 func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t), p.open(t)
@@ -285,7 +285,7 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 func TestCountersAddUpAtAnyMoment(t *testing.T) {
 	sc := &script{}
 	for i := range uint64(5000) {
-		sc.gaps = append(sc.gaps, i%3) // others reserve, too
+		sc.gaps = append(sc.gaps, i%3) // others reserve too
 	}
 	s, c := scripted(t, sc, steadySize(20))
 	defer closeNow(t, s)
@@ -319,7 +319,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A reservation whose numbers come to no cache is counted as reserved, and as unused.
+// A reservation whose numbers reach no cache is counted as reserved, and as unused.
 func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s, other := p.open(t, steadySize(10), seldomHearing), p.open(t)
@@ -352,7 +352,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	v.TakeBack(t.Context(), "photos", g.Seg)
 	more("a reservation that cannot be undone", stats.UnusedRefused, 10)
 
-	// Another proxy has changed the rule, and this one has not heard of it.
+	// Another proxy has changed the rule, and this one has not seen it.
 	two := uint64(2)
 	if _, err := other.Alter(t.Context(), []byte("photos"), sequence.Alteration{Increment: &two}); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A sequence that applications advance by several numbers at once is told of as one that is used
-// number by number.
+// A sequence that applications advance by several numbers at once has the same counters as one that
+// is used number by number.
 func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
 	s := p.open(t, steadySize(10), patience(30*time.Second))

@@ -15,8 +15,8 @@ import (
 )
 
 // Three proxies and an application that counts in the row itself take numbers, while the options of
-// the sequence change all the time, it is dropped and made again, what is in memory is flushed, and
-// the server is killed. Nothing is ever given twice.
+// the sequence change all the time, it is dropped and made again, its caches are flushed, and the
+// server is killed. Nothing is ever given twice.
 func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	core, logs := observer.New(zap.WarnLevel)

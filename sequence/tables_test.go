@@ -11,7 +11,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// shown are all columns of the place's tables as the server has them, by table.
+// shown returns all columns of the place's tables as the server has them, by table.
 func (p place) shown(t *testing.T) map[string]string {
 	t.Helper()
 	rows, err := p.db.Query("SELECT c.TABLE_NAME, CONCAT_WS(' ', c.COLUMN_NAME, c.COLUMN_TYPE, IFNULL(c.COLLATION_NAME, 'none'), IFNULL(c.COLUMN_DEFAULT, 'NULL'), c.IS_NULLABLE, c.COLUMN_KEY, t.ENGINE, t.TABLE_COMMENT) "+
@@ -34,7 +34,7 @@ func (p place) shown(t *testing.T) map[string]string {
 	return all
 }
 
-// What a proxy makes when it first connects are the tables that Schema prints, all of them.
+// A proxy that first connects makes all tables that Schema prints.
 func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
 	byHand, made := newPlace(t).withAll(t, nil), newPlace(t)
 	s := made.open(t)
@@ -56,7 +56,7 @@ func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
 	mustCreate(t, byHand.open(t, forbidden), sequence.CreateOptions{Name: "photos"})
 }
 
-// Beside a table that people have already the names are of its type, so that both compare alike.
+// Beside an existing table the names have its type, so that both compare alike.
 func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "CREATE TABLE sequence (name varchar(80) CHARACTER SET latin1 PRIMARY KEY, id BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB")
@@ -68,8 +68,7 @@ func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
 	}
 }
 
-// Where tables are missing that may not be made, nothing is given, and the error says which and
-// names the way out.
+// Where missing tables may not be made, nothing is given, and the error names them and the way out.
 func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	for name, change := range map[string]func(*sequence.Options){
@@ -117,7 +116,7 @@ func TestAFirstTableThatIsGoneIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-// A table beside that keeps nothing through a crash, or is for something else, is refused.
+// A secondary table that keeps nothing through a crash, or has another purpose, is refused.
 func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 	for i := range store.OtherTables {
 		name := "sequence" + store.OtherTables[i].Suffix

@@ -10,9 +10,9 @@ import (
 	"seqproxy/sequence"
 )
 
-// A proxy registers with the primary, and takes numbers, when the replica does not hear of it any
-// more. With the primary its entry is lost, and it comes to the new one later than a statement that
-// needs that nobody holds numbers.
+// A proxy registers with the primary, and takes numbers, once the replica lags for good. With the
+// primary its entry is lost, and it comes to the new one later than a statement that needs proof
+// that no proxy has cached numbers.
 func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	late := e.join(t, "late", &given{}, e.change...)
@@ -58,8 +58,8 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	}
 }
 
-// Nobody waits where signs of life have been given to the same node for long, and a node that has
-// taken over is known since then only.
+// Nobody waits where heartbeats have long gone to the same node, and a node that has taken over
+// counts as known only since then.
 func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))

@@ -22,7 +22,7 @@ func importOf(p place, table, into string) sequence.TicketImport {
 	return sequence.TicketImport{Database: p.schema, Table: table, Sequence: into, From: p.schema + "." + table}
 }
 
-// importInto makes an import over a connection of its own.
+// importInto makes an import over a separate connection.
 func importInto(p place, s *sequence.Sequences, o sequence.TicketImport) (sequence.TicketsImported, error) {
 	conn, err := p.db.Conn(context.Background())
 	if err != nil {
@@ -42,7 +42,7 @@ func mustImport(t testing.TB, p place, s *sequence.Sequences, o sequence.TicketI
 	return done
 }
 
-// numbers remembers what was given. It is safe for concurrent use.
+// numbers records what was given. It is safe for concurrent use.
 type numbers struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -96,7 +96,7 @@ func TestAnImportedTableNeverMeetsItsSequence(t *testing.T) {
 					}
 				}
 			})
-			for range 2 { // at the same time, too
+			for range 2 { // at the same time too
 				wg.Go(func() {
 					s := p.open(t, steadySize(5))
 					if done, err := importInto(p, s, importOf(p, app.table, name)); err != nil || done.Next <= last {
@@ -141,8 +141,8 @@ func TestAnImportedTableNeverMeetsItsSequence(t *testing.T) {
 	}
 }
 
-// mortal has an import end at one of the statements that it sends to the table's server, counted
-// from LOCK TABLES on, as kill -9 has it: whatever comes next is sent nowhere.
+// mortal ends an import at one of the statements that it sends to the table's server, counted from
+// LOCK TABLES on, like kill -9: later ones are not sent.
 type mortal struct {
 	driver.Connector
 	at    int  // the statement
@@ -167,7 +167,7 @@ type mortalConn struct {
 	m *mortal
 }
 
-// run runs a statement, if the import lives so long.
+// run runs a statement, unless the import has ended.
 func (c *mortalConn) run(text string, send func() error) error {
 	m := c.m
 	if m.dead {
@@ -223,7 +223,7 @@ func openMortal(t *testing.T, p place, m *mortal) *sql.DB {
 	return db
 }
 
-// importKilled makes an import that is killed at a statement. killed is false if it came to its end
+// importKilled makes an import that is killed at a statement. killed is false if it was complete
 // before.
 func importKilled(t *testing.T, p place, s *sequence.Sequences, o sequence.TicketImport, at int, after bool) (killed bool) {
 	t.Helper()
@@ -252,8 +252,8 @@ func killedApps() (apps []ticketApp) {
 	return apps
 }
 
-// killings calls f for each statement that an import is killed before or after, until it comes to
-// its end.
+// killings calls f for each statement that an import is killed before or after, until it is
+// complete.
 func killings(t *testing.T, f func(t *testing.T, app *ticketApp, name string, at int, after bool) (killed bool)) {
 	for _, app := range killedApps() {
 		for _, after := range []bool{false, true} {
@@ -369,8 +369,8 @@ func TestAnImportIntoASequenceThatIsThereMayBeKilled(t *testing.T) {
 	}
 }
 
-// Flickr's two servers give the odd and the even numbers. One is imported while the other goes on,
-// then the other one.
+// Flickr's two servers give the odd and the even numbers. One is imported while the other one
+// serves, then the other one.
 func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 	var places []place
 	for _, offset := range []string{"1", "2"} {
@@ -412,7 +412,7 @@ func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 				}
 			}
 			all("after both", true)
-			// Both tables count above the sequence, which may give the even numbers, too.
+			// Both tables count above the sequence, which may give the even numbers too.
 			one := uint64(1)
 			if _, err := s.Alter(context.Background(), []byte(name), sequence.Alteration{Increment: &one}); err != nil {
 				t.Fatal(err)

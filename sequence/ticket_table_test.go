@@ -21,8 +21,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several stubs, and
-// one for each business table.
+// ticketSQL are common ticket tables, by engine: Flickr's, one of several stubs, and one for each
+// business table.
 var ticketSQL = []string{
 	"CREATE TABLE tickets64%[1]s (`id` bigint(20) unsigned NOT NULL auto_increment, `stub` char(1) NOT NULL default '', PRIMARY KEY (`id`), " +
 		"UNIQUE KEY `stub` (`stub`)) ENGINE=%[1]s",
@@ -33,7 +33,7 @@ var ticketSQL = []string{
 
 var ticketEngines = []string{"InnoDB", "MyISAM"}
 
-// ticketApp takes a number as an application does that goes to the server itself, and as the proxy
+// ticketApp takes a number as an application does that uses the server directly, and as the proxy
 // does it for one.
 type ticketApp struct {
 	table  string
@@ -84,8 +84,8 @@ func (p place) withTickets(t testing.TB) place {
 	return p
 }
 
-// TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet: all of them take of the same counters at
-// the same time.
+// TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet has both take from the same counters at the
+// same time.
 func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
 	for _, app := range ticketApps() {
@@ -147,8 +147,8 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestATicketTableThatTakesTurnsKeepsItsTurn: Flickr's two servers give the odd and the even
-// numbers.
+// TestATicketTableThatTakesTurnsKeepsItsTurn has Flickr's two servers, which give the odd and the
+// even numbers.
 func TestATicketTableThatTakesTurnsKeepsItsTurn(t *testing.T) {
 	server := mysqltest.Start(t, "--auto-increment-increment=2", "--auto-increment-offset=2")
 	p := placeOn(t, server).withTickets(t)
@@ -174,8 +174,8 @@ func TestATicketTableThatTakesTurnsKeepsItsTurn(t *testing.T) {
 	}
 }
 
-// TestTicketsSurviveKilledServersAndProxies: what was reserved is not given again after kill -9,
-// whoever gives next.
+// TestTicketsSurviveKilledServersAndProxies: nobody gives a number again that was reserved before
+// kill -9.
 func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTickets(t)
 	apps := ticketApps()
@@ -205,7 +205,7 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 		}
 		_ = c.Close()
 		p.kill(t)
-		// Numbers in memory are given while the server is away.
+		// Cached numbers are given while the server is away.
 		for i, app := range apps {
 			if id, err := app.cached(s, p.schema); err == nil && seen[i][id] {
 				t.Errorf("%s: %d was given twice", app.table, id)
@@ -214,7 +214,7 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			s = p.open(t, steadySize(7)) // the proxy is killed, too: nothing is known any more
+			s = p.open(t, steadySize(7)) // the proxy is killed too: nothing is known any more
 		}
 		p.restart(t)
 		for _, engine := range ticketEngines { // as an operator does after a crash
@@ -239,7 +239,7 @@ func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.N
 	if strings.HasPrefix(text, "REPLACE") || strings.HasPrefix(text, "INSERT") {
 		if b.after.Add(-1) == 0 {
 			b.link.Cut()
-			// until this side has heard of it: then the next statement is not even sent
+			// until this side has noticed: then the next statement is not even sent
 			time.Sleep(20 * time.Millisecond)
 			b.link.Mend()
 		}
@@ -248,7 +248,7 @@ func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.N
 }
 
 // A reservation of tickets is several statements. Where the connection breaks between two of them,
-// the numbers that are nobody's then are counted.
+// the numbers that nobody gets are counted.
 func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	path := mysqltest.NewLink(t, p.server.Addr())
@@ -378,7 +378,7 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 		t.Errorf("a table with an optional column: got %+v, %v, want 1", got, err)
 	}
 
-	// The end: the column's last number is left, and then everything to the server.
+	// The end: the column's last number remains, and then everything is the server's.
 	small := s.TicketTable(p.schema, "small")
 	last := uint64(0)
 	for {
@@ -395,7 +395,7 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 		t.Errorf("the last number: got %d, want 254, or a few less", last)
 	}
 
-	// A counter that goes back does not make a number come again.
+	// A counter that goes back does not repeat a number.
 	rows := s.TicketTable(p.schema, "ids_photosInnoDB")
 	seen := make(map[uint64]bool)
 	for i := range 120 {
@@ -413,8 +413,8 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// TestFlushDropsTheNumbersOfTicketTables: by their names, which is what SQL makes of them, and with
-// all the others.
+// TestFlushDropsTheNumbersOfTicketTables flushes by the names that SQL makes of them, and with all
+// the others.
 func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	s := p.open(t, steadySize(50))
@@ -435,7 +435,7 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 		if err := p.db.QueryRowContext(ctx, "SELECT id FROM tickets64InnoDB WHERE stub = 'a'").Scan(&last); err != nil {
 			t.Fatal(err)
 		}
-		p.exec(t, "TRUNCATE tickets64InnoDB") // now there is no stub, nor a number
+		p.exec(t, "TRUNCATE tickets64InnoDB") // now there is no stub, and no number
 		if err := s.Flush(ctx, name); err != nil {
 			t.Fatal(err)
 		}
@@ -451,9 +451,9 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	}
 }
 
-// An application that goes to the table itself holds the stub's row for longer than the proxy's
-// connections wait for it. If the first ticket were left to the server for that, the next ones,
-// from memory, would be below.
+// An application that uses the table directly locks the stub's row for longer than the proxy's
+// connections wait for it. If the first ticket came from the server then, the next ones, from the
+// cache, would be below.
 func TestTheFirstTicketOfAStubWaitsForThoseWhoHoldItsRow(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	p.exec(t, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")

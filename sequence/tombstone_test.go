@@ -12,7 +12,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// withOptions makes the table beside the table, as a proxy would.
+// withOptions makes the options table beside the table, as a proxy would.
 func (p place) withOptions(t testing.TB) {
 	t.Helper()
 	p.exec(t, fmt.Sprintf(store.CreateOptions, "`sequence_options`", "varchar(50)"))

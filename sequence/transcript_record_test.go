@@ -17,7 +17,7 @@ import (
 )
 
 // recorder writes down what proxies send to sequence servers, step by step. Each proxy has one
-// connection to a server for its work: so all that it does there stands in one order.
+// connection to a server for its work, so its statements there have one order.
 type recorder struct {
 	t     *testing.T
 	names transcript.Names
@@ -46,15 +46,14 @@ type said struct {
 	code                      int // of the error that answered it
 }
 
-// What a proxy asks again and again, apart from what else it does. The transcript "again" has it,
-// and no other.
+// What a proxy asks periodically, apart from its other work. Only the transcript "again" has it.
 var periodic = regexp.MustCompile("^(SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT s\\.`name`, .* IN \\(|SELECT `uuid`, TIMESTAMPDIFF)")
 
 // asksForChanges is the question that begins each round.
 var asksForChanges = regexp.MustCompile("^SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), ")
 
-// What a proxy does at some moment of a step: by whom, the one that made a change or the one that
-// follows, is by chance. It hears of a change, and registers itself.
+// What a proxy asks at a random moment of a step, the one that made a change or the one that
+// follows: it looks for changes, and registers.
 var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`$|" +
 	"SELECT `name`, `giver`, .* WHERE `term` = |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
 
@@ -147,7 +146,7 @@ func (r *recorder) proxy(name string, o sequence.Options, change ...func(*sequen
 	for i := range o.Servers {
 		server := &o.Servers[i]
 		if server.MaxConns = 1; len(server.Nodes) > 0 {
-			server.MaxConns = 2 // a takeover holds one and needs another
+			server.MaxConns = 2 // a takeover uses one and needs another
 		}
 		if server.Addr != "" {
 			server.Addr = r.tap(name, fmt.Sprint("S", i+1), server.Addr)
@@ -172,7 +171,7 @@ func (r *recorder) step(title string, f func()) {
 	r.mu.Lock()
 	clear(r.rounds)
 	r.mu.Unlock()
-	// What has begun in the proxy comes to be sent while this looks on, though the machine is busy.
+	// What has begun in the proxy gets sent during these looks, even on a busy machine.
 	looks := 0
 	eventually(r.t, title+": all is quiet", func() bool {
 		for _, s := range r.proxies {
@@ -201,7 +200,7 @@ func (r *recorder) step(title string, f func()) {
 	r.write(title, all)
 }
 
-// lost waits until a server that was killed is known to be gone: else something may be sent there
+// lost waits until the proxies know that a killed server is gone: else something may be sent there
 // yet.
 func (r *recorder) lost(server string) {
 	r.t.Helper()

@@ -56,7 +56,7 @@ func (r *recorder) single(rows map[string]uint64, change ...func(*sequence.Optio
 	return p, r.proxy("A", p.options(), append([]func(*sequence.Options){steadySize(10)}, change...)...)
 }
 
-// take is a step that takes n numbers, and says which they are.
+// take is a step that takes n numbers, and records which.
 func (r *recorder) take(s *sequence.Sequences, title string, n uint64, want uint64) {
 	r.t.Helper()
 	r.step(title, func() {
@@ -300,7 +300,7 @@ func recordBlocks(t *testing.T, r *recorder) {
 	r.do("a key that the client chose", func(ctx context.Context) error { return s.Avoid(ctx, photos, []uint64{5000}) })
 	r.do("the sequence servers", func(ctx context.Context) error { _, err := s.SequenceServers(ctx); return err })
 	r.step("CREATE SEQUENCE, of another one", func() { createOn(t, s, "albums") })
-	// Of one that is in memory the first server that tells of it decides what the others are asked.
+	// Of a cached sequence, the first server that knows it decides what the others are asked.
 	r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, []byte("albums"), false); return err })
 }
 

@@ -63,7 +63,7 @@ func TestTheTableIsMadeIfTheTuningSaysSo(t *testing.T) {
 		t.Errorf("got %v, want that the table is missing", err)
 	}
 	s.Tune(sequence.Tuning{CreateTable: true})
-	eventually(t, "it is made", func() bool { // a finding is remembered for a moment
+	eventually(t, "it is made", func() bool { // a finding is valid for a moment
 		_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos"})
 		return err == nil
 	})

@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// A reservation that outlives its sequence comes back before those of the next sequence of that
-// name begin: out of order they would be taken for a row gone back.
+// A reservation that outlives its sequence returns before those of the next sequence of that name
+// begin: out of order they would look like a row that went back.
 func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &script{hold: make(chan struct{})}

@@ -124,8 +124,8 @@ func TestFlushGivesBackWhatNobodyHasReservedAfter(t *testing.T) {
 	}
 }
 
-// A segment that was taken out of memory before a restart is not given back after it, although the
-// row happens to stand at its end.
+// A segment that left the cache before a restart is not returned after it, although the row happens
+// to stand at its end.
 func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
@@ -147,8 +147,8 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	}
 }
 
-// A sequence is set behind numbers that another proxy is about to give back, as one that stops
-// before it has heard of that: they are passed over for good.
+// A sequence is set behind numbers that another proxy is about to return, as one that stops before
+// it has seen that: they are passed over for good.
 func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 	for what, pass := range map[string]func(s *sequence.Sequences) (bool, error){
 		"SETVAL": func(s *sequence.Sequences) (bool, error) {
@@ -185,8 +185,8 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 	}
 }
 
-// How near a sequence is to its end is known on after a flush, whether its numbers could be given
-// back or not.
+// After a flush the distance of a sequence to its end is still known, whether its numbers could be
+// returned or not.
 func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
@@ -209,7 +209,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	if got := p.id(t, "photos"); got != 941 {
 		t.Errorf("after FLUSH the row is at %d, want 941", got)
 	}
-	flush() // with nothing to give back
+	flush() // with nothing to return
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
 	before := p.id(t, "photos")
@@ -242,8 +242,8 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	eventually(t, "a hears of the restart", func() bool { return statsOf(t, a, "photos").Used == 0 })
 }
 
-// The server dies when it has committed that, before the proxy that asked for it has looked what
-// was changed there.
+// The server dies when it has committed, before the proxy that asked has looked at what was changed
+// there.
 func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"set": 0, "repaired": 0, "restarted": 0})
 	a := p.open(t, steadySize(1000), patience(30*time.Second))

@@ -12,11 +12,11 @@ import (
 // ahead is by how much the clock of the old primary is wrong, in the unit of versions.
 const ahead = uint64(3 * time.Hour / time.Microsecond)
 
-// lossy is a group whose primary is about to be lost with all that the replica has not heard of.
-// Its clock was ahead when the last change that the replica knows was made.
+// lossy is a group whose primary is about to be lost with all that the replica does not have. Its
+// clock was ahead at the last change that the replica knows.
 type lossy struct {
 	*estate
-	a, b    *member // b lives on, and holds numbers
+	a, b    *member // b lives on, and has cached numbers
 	version uint64  // that both nodes have
 	change  []func(*sequence.Options)
 }
@@ -57,7 +57,7 @@ func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
 	}
 }
 
-// stopRounds has b see no change until the returned function is called.
+// stopRounds keeps b from seeing changes until the returned function is called.
 func (e *lossy) stopRounds() (goOn func()) {
 	sequence.Inside(e.b.Sequences).StopFollowing()
 	return sequence.Inside(e.b.Sequences).FollowAgain
@@ -80,7 +80,7 @@ func (e *lossy) failOver(t *testing.T) *member {
 	return fresh
 }
 
-// confirmOrder makes a sequence an ORDER sequence, whatever is tried until then.
+// confirmOrder makes a sequence an ORDER sequence, and tries until that is confirmed.
 func confirmOrder(t *testing.T, s *sequence.Sequences) error {
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && t.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
@@ -91,7 +91,7 @@ func confirmOrder(t *testing.T, s *sequence.Sequences) error {
 	return err
 }
 
-// orderLater returns when the sequence is changed, and tells when its ORDER is confirmed.
+// orderLater returns when the sequence is changed, and reports when its ORDER is confirmed.
 func (e *lossy) orderLater(t *testing.T, fresh *member) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -131,9 +131,9 @@ func (e *lossy) wantAnew(t *testing.T, fresh *member) {
 	}
 }
 
-// A proxy has just read on the old primary what was changed there last, and tells the new one that
-// it obeys that. There a sequence becomes an ORDER sequence under a lower version: that waits until
-// the proxy has heard of that.
+// A proxy has just read the last version on the old primary, and confirms it to the new one. There
+// a sequence becomes an ORDER sequence under a lower version: that waits until the proxy has seen
+// that change.
 func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	goOn := e.stopRounds()
@@ -165,8 +165,8 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	e.wantOrdered(t, fresh)
 }
 
-// A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has
-// the same version.
+// A change of the old primary, which a proxy obeys, is lost, and the next one of the new primary
+// has the same version.
 func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	cache := uint64(11)
@@ -190,9 +190,9 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	e.wantOrdered(t, fresh)
 }
 
-// A sequence began again by a clock that was ahead, which is lost. It begins again once more, made
-// by a proxy that knows nothing of that, or becomes an ORDER sequence: who lives on from before
-// holds no numbers of it any more.
+// A restart under a clock that was ahead is lost. A proxy that does not know of it restarts the
+// sequence once more, or makes it an ORDER sequence: a proxy from before gives no cached number of
+// it any more.
 func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	for _, then := range []string{"it begins again", "it becomes an ORDER sequence"} {
 		t.Run(then, func(t *testing.T) {
@@ -225,9 +225,9 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	}
 }
 
-// The tables of sequences are restored from a backup, and not that of the proxies, where one says
-// that it obeys a change which is lost. It stands still: ORDER is not confirmed before it has heard
-// of that.
+// The tables of sequences are restored from a backup, and not that of the proxies, in which one
+// confirms a change that is lost. That one hangs: ORDER is not confirmed before it has seen the
+// change.
 func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))

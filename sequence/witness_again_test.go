@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// One of two members is restored from a backup that knows of no ceiling that the other one was
-// given since, and then the other one is taken out.
+// One of two members is restored from a backup without a ceiling that the other one was given
+// since, and then the other one is removed.
 func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 	const name = "photos"
 	for _, how := range []string{"while it is away", "unnoticed, but for its rows"} {
@@ -68,7 +68,7 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 				return ceiling(0, "wanted") >= ceiling(1, "granted")
 			})
 
-			// The network is cut: on the other side numbers go on up to the ceiling.
+			// The network is cut: on the other side numbers continue up to the ceiling.
 			e.links[1].Cut()
 			there.links[0].Cut()
 			e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true})

@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// otherSide is the same servers by links of their own.
+// otherSide is the same servers over separate links.
 func (e *planEstate) otherSide(t *testing.T) *planEstate {
 	t.Helper()
 	o := &planEstate{places: e.places}
@@ -35,8 +35,8 @@ func takeAll(t *testing.T, s *sequence.Sequences, h *givenEver, name string, n i
 	}
 }
 
-// toTheCeiling reserves what a proxy can that reaches one member alone, and returns how many
-// numbers that were, and why it ended.
+// toTheCeiling reserves all numbers that a proxy can which reaches one member alone, and returns
+// their count and the error that ended it.
 func toTheCeiling(t *testing.T, s *sequence.Sequences, h *givenEver, name string) (got int, end error) {
 	t.Helper()
 	eventually(t, "the ceiling is reached", func() bool {
@@ -53,9 +53,8 @@ func toTheCeiling(t *testing.T, s *sequence.Sequences, h *givenEver, name string
 	return got, end
 }
 
-// A server that cannot be reached is taken out without anybody's word, while on the other side of a
-// cut network a proxy goes on with it: up to the ceiling that the others know of, and they begin
-// above.
+// A server that cannot be reached is removed without FORCE, while on the other side of a cut
+// network a proxy continues with it: up to the ceiling that the others know, and they begin above.
 func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	there := e.otherSide(t)
@@ -102,8 +101,8 @@ func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	}
 }
 
-// A ceiling is raised while another member is there. One that is alone goes on up to it, and says
-// what is missing; then it heals by itself.
+// A ceiling is raised while another member is up. One that is alone continues up to it, and says
+// what is missing; then it recovers by itself.
 func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
@@ -119,7 +118,8 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e.links[1].Mend()
 	takeAll(t, s, h, "photos", 50)
 
-	// Of two each could take out the other, so somebody has to say which. How far it went is known.
+	// Of two each could remove the other, so the operator has to say which. How far it went is
+	// known.
 	e.links[1].Cut()
 	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)}); err == nil {
 		t.Error("one of two was taken out without FORCE")
@@ -135,7 +135,7 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	takeAll(t, s, h, "photos", 500)
 }
 
-// When half of a ceiling is used it is raised, so that a member that is left alone then has as much
+// A ceiling is raised when half of it is used, so that a member that is alone then has as much
 // before it.
 func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
@@ -183,8 +183,8 @@ func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 	e.change(t, s, stopped)
 }
 
-// A member gives nothing by a ceiling that it was told by another one, and that nobody else knows:
-// whoever told it may have died, or been cut off, in the middle.
+// A member gives nothing by a ceiling that only one other member knows: whoever wrote it may have
+// died, or been cut off, in the middle.
 func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
@@ -194,7 +194,7 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	takeAll(t, s, h, "photos", 60)
 
-	// It raises the ceiling of the second member. Only the first one hears of it.
+	// It raises the ceiling of the second member. Only the first one records it.
 	ctx := context.Background()
 	second := sequence.Inside(s).Members()[1]
 	e.links[1].Cut()
@@ -220,9 +220,8 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// A sequence that only one member has heard of, as its maker died in the middle, is given by nobody
-// until another member knows of it: it would be made once more by the others, should that one be
-// taken out.
+// A sequence that only one member knows, because its maker died in the middle, is given by nobody
+// until another member knows it: if that one were removed, the others would make it once more.
 func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
@@ -251,9 +250,9 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	takeAll(t, after, h, "albums", 100)
 }
 
-// The home of an ORDER sequence that nobody can reach may give its numbers on, on the other side of
-// a cut network, and those would be lower than what came before them elsewhere. So it needs the
-// operator's word that it is off.
+// The home of an ORDER sequence that nobody can reach may still give its numbers, on the other side
+// of a cut network, and those would be lower than earlier ones elsewhere. So removing it needs
+// FORCE, by which the operator says that it is off.
 func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	there := e.otherSide(t)
@@ -281,7 +280,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	}
 	wantText(t, err, home.Name(), "albums", "ORDER", "FORCE")
 
-	// With that word it goes on above the ceiling.
+	// With FORCE it continues above the ceiling.
 	now := e.change(t, s, sequence.PlanChange{Remove: home.Name(), Force: true})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
@@ -289,9 +288,9 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	mustTake(t, s, "albums", 1)
 }
 
-// A coordinator that could not reach the member that it takes out dies after it told one other how
-// far all may go. The next one can reach it, and begins lower: then nobody goes by the word of the
-// first.
+// A coordinator that could not reach the member that it removes dies after it wrote to one other
+// how far all may go. The next one can reach it, and begins lower: then the first one's ceiling
+// counts for nobody.
 func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))

@@ -19,7 +19,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// process is the owner of a cache, and the counter that it reserves from.
+// process is the owner of a cache, with the counter that it reserves from.
 type process struct {
 	tasks sync.WaitGroup
 	size  uint64
@@ -62,13 +62,13 @@ func cacheOf(p *process) *Cache {
 	return New(all, p, found)
 }
 
-// end shuts a cache, and waits for what it has begun.
+// end shuts a cache, and waits for its reservations.
 func (p *process) end(c *Cache) {
 	c.Shut(errors.New("the end"))
 	p.tasks.Wait()
 }
 
-// checkSums fails the test if the numbers that are counted are not those that are there.
+// checkSums fails the test unless the counts match the numbers.
 func checkSums(t *testing.T, c *Cache) {
 	t.Helper()
 	c.mu.Lock()
@@ -76,8 +76,8 @@ func checkSums(t *testing.T, c *Cache) {
 	c.stock.check(t)
 }
 
-// Numbers are taken, chosen by others, passed over, trimmed and given up, in any order, while
-// others reserve, too. They rise, none that was chosen is given, and each is counted once.
+// Numbers are taken, chosen by others, passed over, trimmed and returned, in any order, while
+// others reserve too. They rise, none that was chosen is given, and each is counted once.
 func TestNumbersThatLeaveRiseAndEachIsCountedOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestTheLineOfAnOrderSequenceIsBounded(t *testing.T) {
 	})
 }
 
-// Who looks at a sequence while its server is away notes no row that he has not read.
+// A look at a sequence while its server is away records no row that was not read.
 func TestALookWithoutARowTeachesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{size: 10}

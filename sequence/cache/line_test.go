@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lineOf is a line of callers who want so many numbers each, and have one second of patience more
+// lineOf is a line of callers who want so many numbers each, each with one second of patience more
 // than the one before.
 func lineOf(wants ...uint64) (l *line, all []*waiter) {
 	var pool waiterPool
@@ -21,7 +21,7 @@ func lineOf(wants ...uint64) (l *line, all []*waiter) {
 	return l, all
 }
 
-// order is what those who wait want, in the order they came.
+// order lists the wishes of those who wait, in the order they came.
 func (l *line) order(t *testing.T) (wants []uint64) {
 	t.Helper()
 	for w := l.first; w != nil; w = w.next {

@@ -41,7 +41,7 @@ func TestABatchIsOfThoseWhoWaitAndNotWithoutBound(t *testing.T) {
 	}
 }
 
-// Numbers of a reservation are of those who waited before it was made, and of nobody else.
+// Numbers of a reservation are for those who waited before it was made, and for nobody else.
 func TestABatchHasTheNumbersOfItsReservation(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(l *line, all []*waiter) // while the UPDATE is on its way

@@ -17,7 +17,7 @@ func stockOf(bounds ...[2]uint64) *stock {
 	return s
 }
 
-// check fails the test if the numbers that are counted are not those that are there.
+// check fails the test unless the counts match the numbers.
 func (s *stock) check(t *testing.T) {
 	t.Helper()
 	sum := s.cur.Remaining()
@@ -134,7 +134,7 @@ func TestWhatIsInMemoryIsGivenInOrderAndTheRestIsCounted(t *testing.T) {
 	}
 }
 
-// Numbers that somebody has chosen here and there leave pieces, of which there are not too many.
+// Numbers that were chosen here and there split the cache into a limited number of pieces.
 func TestWhatIsInMemoryIsInFewPieces(t *testing.T) {
 	s := stockOf([2]uint64{1, 1000})
 	for n := uint64(2); n < 1000; n += 2 {

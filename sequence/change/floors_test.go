@@ -2,7 +2,7 @@ package change
 
 import "testing"
 
-// Numbers that are a time have no ceiling ahead where a plan begins, as nobody has much of it.
+// Numbers that are a time have no ceiling ahead where a plan begins, as time cannot be skipped.
 func TestNoTimeIsSkippedWhereAPlanBegins(t *testing.T) {
 	all := []Given{
 		{End: 1 << 63, Names: []Gave{{Name: "photos", UpTo: 100, Row: true}, {Name: "Snow#w3#counter", UpTo: 5000, Row: true, Ticks: true}}},

@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// Whoever makes a node the holder may be asking a server that hangs. Those who want the same wait
-// for as long as they may.
+// Whoever makes a node the holder may be asking a server that hangs. The others who want the same
+// wait for their own time limits.
 func TestNobodyWaitsForATakeoverLongerThanItsOwnTime(t *testing.T) {
 	g := New(nil, Patience{})
 	g.takingOver.MustAcquire()

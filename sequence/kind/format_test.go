@@ -68,8 +68,8 @@ func anyFormat(t *rapid.T) *Format {
 	return f
 }
 
-// Every key is read back, so no two counters have one key, whatever their dates are. Keys are never
-// longer than they may be, and without growth all have one length.
+// Every key is read back, so no two counters share one, whatever their dates are. Keys are never
+// longer than their maximum, and without growth all have one length.
 func TestEachKeyOfAFormatIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFormat(t)

@@ -77,7 +77,7 @@ func TestEachKeyGivesItsCounterBack(t *testing.T) {
 		}
 		back, of, ok := k.Counter(key)
 		if k.Skips(key) && !ok {
-			return // nobody is given it
+			return // nobody gets it
 		}
 		if !ok || back != n {
 			t.Fatalf("%v: the key %d of %d gives the counter %d back (%v)", k, key, n, back, ok)
@@ -88,8 +88,8 @@ func TestEachKeyGivesItsCounterBack(t *testing.T) {
 	})
 }
 
-// Each key that is given back is of the counter that it came from, so no two counters share one.
-// Here that is counted, and the other way round: all keys of ROTATE are used.
+// Each key maps back to its counter, so no two counters share one. Here that is counted, and the
+// reverse: all keys of ROTATE are used.
 func TestASmallRotateUsesEachKeyOnce(t *testing.T) {
 	for _, moved := range []uint64{1, 2, 3} {
 		k, err := NewRotate(moved, 4, false)
@@ -141,7 +141,7 @@ func TestASteadyKindCountsOn(t *testing.T) {
 	})
 }
 
-// ROTATE is what the text does that shows the digits.
+// ROTATE does what the text with the digits does.
 func TestRotateMovesDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		digits := rapid.IntRange(2, MaxDigits).Draw(t, "digits")
@@ -276,7 +276,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// Who takes a key passes over few counters, wherever the range is.
+// A take passes over few counters, wherever the range is.
 func TestFewCountersInARowAreSkipped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := anyKind(t)

@@ -8,20 +8,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// zones have summer time that begins or ends at midnight, half hours, a day left out, and a date
+// zones have summer time that begins or ends at midnight, half hours, a skipped day, and a date
 // line.
 var zones = []string{
 	"", "Asia/Shanghai", "America/Sao_Paulo", "America/Havana", "America/St_Johns", "Asia/Beirut", "Pacific/Apia", "Pacific/Kiritimati", "Asia/Kolkata", "Europe/Berlin",
 }
 
-// instant draws one that is near the end of a day, a month or a year in many cases.
+// instant draws one that is often near the end of a day, a month or a year.
 func instant(t *rapid.T, zone *time.Location) time.Time {
 	day := time.Date(rapid.IntRange(1970, 2100).Draw(t, "year"), time.Month(rapid.IntRange(1, 12).Draw(t, "month")), rapid.IntRange(1, 31).Draw(t, "day"), 0, 0, 0, 0, zone)
 	return day.Add(time.Duration(rapid.Int64Range(-int64(3*time.Hour), int64(3*time.Hour)).Draw(t, "from midnight")))
 }
 
 // The period is that of the date in the key, whatever the zone does, and no two keys of different
-// periods or counters are one.
+// periods or counters are equal.
 func TestThePeriodIsThatOfThePrintedDate(t *testing.T) {
 	layouts := map[Reset]string{Daily: "20060102", Monthly: "200601", Yearly: "2006"}
 	formats := []string{"PO-{yyyyMMdd}-{n:6}", "{dd}.{MM}.{yyyy}/{n}", "{n:9}{yyyy}x{MM}{dd}", "{MMdd}{n:4}{yyyy}", "{yyyyMMdd}{n:8}"}
@@ -89,7 +89,7 @@ func TestPeriodsFollowEachOther(t *testing.T) {
 		want := 4*365 + 1
 		switch zone {
 		case "Pacific/Apia":
-			want-- // the 30th of December 2011 was none there
+			want-- // the 30th of December 2011 did not exist there
 		case "America/St_Johns":
 			want += 2 * 2 // in November 2009 and 2010 a day began twice
 		}

@@ -70,7 +70,7 @@ func TestATextKindIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// A format of digits that always has the same count of them is a number, and so is compared.
+// A format of digits with a fixed length is a number, and is compared as one.
 func TestAFormatOfDigitsIsANumber(t *testing.T) {
 	at := time.Date(2026, 11, 25, 20, 30, 5, 0, time.UTC)
 	k := parsed(t, "FORMAT '{yyMMdd}{n:6}7'")
@@ -112,8 +112,8 @@ func TestAFormatOfDigitsIsANumber(t *testing.T) {
 	})
 }
 
-// Keys of version 7 rise within a process: whoever asks after another has his key gets a greater
-// one.
+// Keys of version 7 rise within a process: a caller who asks after another one got a key gets a
+// greater one.
 func TestUUIDsDifferAndRise(t *testing.T) {
 	const goroutines, each = 8, 2000
 	for clause, rises := range map[string]bool{"UUID": true, "UUID BINARY": true, "UUID VERSION 4": false, "UUID VERSION 4 BINARY": false} {

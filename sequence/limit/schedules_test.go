@@ -12,7 +12,7 @@ import (
 
 const name = "photos"
 
-// A kind is a group that is tried in many orders of steps.
+// A kind is a group whose steps are tried in many orders.
 type kind struct {
 	what      string
 	nodes     int
@@ -32,7 +32,7 @@ var kinds = []kind{
 	{what: "a replication group in which all are primaries", nodes: 3, cluster: true, told: true},
 }
 
-// estate is a group with proxies, in which things go wrong by chance.
+// estate is a group with proxies, in which things fail at random.
 type estate struct {
 	*simulation.Group
 	kind
@@ -65,7 +65,7 @@ func (e *estate) join() *simulation.GroupProxy {
 	return p
 }
 
-// node is one by chance.
+// node is a random one.
 func (e *estate) node() int { return e.rng.IntN(len(e.Nodes)) }
 
 // breakOrMend does what operators and machines do.
@@ -136,7 +136,7 @@ func (e *estate) breakOrMend() {
 	}
 }
 
-// mend has all nodes be there again.
+// mend brings all nodes back.
 func (e *estate) mend() {
 	if e.cluster {
 		for i := range e.Nodes {
@@ -167,7 +167,7 @@ func (e *estate) mend() {
 	}
 }
 
-// end has all nodes be there again, and looks whether numbers are given, and none came twice.
+// end brings all nodes back, and checks that numbers are given, and none came twice.
 func (e *estate) end() error {
 	e.mend()
 	for range 2 {
@@ -188,12 +188,11 @@ func (e *estate) end() error {
 	return nil
 }
 
-// random runs proxies in an order by chance, while nodes lag, crash, forget, are cut off and come
-// back.
+// random runs proxies in a random order, while nodes lag, crash, forget, are cut off and come back.
 func (k *kind) random(seed uint64, faults simulation.GroupFaults) (given int, err error) {
 	e := k.start(seed, faults)
 	e.proxies = append(e.proxies, e.join(), e.join())
-	first := e.proxies[0] // the first time all nodes are there
+	first := e.proxies[0] // the first time all nodes are up
 	for i := e.rng.IntN(40); i > 0 && first.Resume(); i-- {
 		e.ApplyAll()
 	}
@@ -274,7 +273,7 @@ func writes(step string) bool {
 	return true
 }
 
-// lagging has the nodes take over what others committed, but for so many commits.
+// lagging has the nodes apply what others committed, but for so many commits.
 func (e *estate) lagging(lag []int) {
 	for i := range e.Nodes {
 		for e.Lag(i) > lag[i] && e.Apply(i) {
@@ -305,19 +304,19 @@ func (e *estate) proxy(times int) *simulation.GroupProxy {
 	return e.NewGroupProxy(fmt.Sprint("proxy", e.made), name, 2, times)
 }
 
-// without runs another proxy to its end, while nodes lag so far.
+// another runs another proxy to its end, while nodes lag so far.
 func (e *estate) another(lag ...int) {
 	e.runWrites(e.proxy(4), 40, lag...)
 }
 
-// writesTried is how many steps that write a proxy does at most before something happens. In these
-// it makes a node the holder, and opens two windows.
+// writesTried is how many writing steps a proxy makes at most before something happens. In these it
+// makes a node the holder, and opens two windows.
 const writesTried = 11
 
 // failOvers are schedules of a primary and two replicas: the first one dies before the i-th step
-// that a proxy writes, or lives on and is out of the way of others; the second one dies before the
-// j-th step of another proxy, and the third one applies late what it has received. Replicas lag.
-// Where two commits come late, proxies move the sequence ahead, too.
+// that a proxy writes, or lives on out of the way of others; the second one dies before the j-th
+// step of another proxy, and the third one applies late what it has received. Replicas lag. Where
+// two commits come late, proxies move the sequence ahead too.
 func failOvers(stride int, faults simulation.GroupFaults, found func(what string, e *estate) bool) (tried int) {
 	for i := 1; i <= writesTried; i += stride {
 		for j := 1; j <= writesTried; j += stride {
@@ -501,8 +500,8 @@ func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
 	}
 }
 
-// Without one of the rules the schedules give a number twice. Tests on real servers show the same,
-// which are named.
+// Without one of the rules the schedules give a number twice. Tests on real servers, named here,
+// show the same.
 func TestSchedulesFindWhatIsMissing(t *testing.T) {
 	for what, faults := range map[string]simulation.GroupFaults{
 		// TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling

@@ -12,11 +12,11 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 		{0, 10, most, leastWindow},
 		{1000, 1000, most, 1000 + leastWindow},
 		{0, 1 << 20, most, windowWidths << 20},
-		// what would go beyond 64 bits is a share of what is left, or one reservation
+		// a share of the rest, or one reservation, where it would exceed 64 bits
 		{0, most / 2, most, most / 2},
 		{most - 10, 5, most, most - 5},  // near the end one reservation
 		{most - 10, 50, most, most},     // which may be less
-		{0, 10, 256 * 100, 100},         // a small sequence keeps most of itself out of a window
+		{0, 10, 256 * 100, 100},         // a small sequence has most of itself outside of windows
 		{1 << 40, 10, 1 << 20, 1 << 20}, // a row above its end
 		{5, 1, 6, 6},
 		{6, 1, 6, 6},
@@ -33,7 +33,7 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 }
 
 // Whatever sets of nodes confirm a window and show a takeover, a later holder knows of the window,
-// and of each holder before.
+// and of each earlier holder.
 func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		if c, a := Confirmations(n), takeovers(n, false); c+a <= n || 2*a <= n || c > n || a > n {
@@ -67,8 +67,8 @@ func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
 	}
 }
 
-// A window that nobody has used is no longer after a fail-over. It was twice as long after each one
-// of a pair, and after 14 of them a sequence of 9 digits had run out.
+// A window that nobody has used is no longer after a fail-over. It was twice as long after each
+// fail-over of a pair, and after 14 of them a sequence of 9 digits had run out.
 func TestFailOversOfAPairSkipNoMoreEachTime(t *testing.T) {
 	for _, first := range []uint64{leastWindow, 1 << 30} {
 		c, wanted := Counter{Name: "photos", End: math.MaxUint64}, first

@@ -10,7 +10,7 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Each is what a server said when another transaction was first, or failed for another reason.
+// Each text is what a server said when another transaction was first, or failed for another reason.
 func TestAConflictIsKnownByWhatTheServerSays(t *testing.T) {
 	for _, test := range []struct {
 		number   uint16

@@ -9,7 +9,7 @@ import (
 // A node that does not answer counts neither for nor against the others.
 func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 	for _, test := range []struct {
-		nodes string // how each flushes; - does not answer, / and what follows is sync_binlog
+		nodes string // how each flushes; - does not answer, / and then sync_binlog
 		want  bool
 	}{
 		{"1 1 1", true},
@@ -64,8 +64,8 @@ func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 	}
 }
 
-// A node that flushes is preferred to one that a connection would be refused on, and one that is in
-// step to a donor.
+// A node that flushes is preferred to one that would refuse a connection, and one that is in step
+// to a donor.
 func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
 	v := groupOf(t, false, "a:1", "b:1", "c:1")
 	for _, test := range []struct{ flush, donors, want string }{

@@ -14,7 +14,7 @@ import (
 	"seqproxy/internal/await"
 )
 
-// groupOf is the way to nodes that are not there.
+// groupOf is the way to nodes that do not exist.
 func groupOf(t *testing.T, relaxed bool, addrs ...string) *Link {
 	t.Helper()
 	o := Options{
@@ -32,8 +32,8 @@ func groupOf(t *testing.T, relaxed bool, addrs ...string) *Link {
 	return to
 }
 
-// The members of a cluster may differ for a moment in what they know of it, and parts of it that
-// were both made primary by hand do for good.
+// The members of a cluster may disagree for a moment, and parts of it that were both made primary
+// by hand for good.
 func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
 	v := groupOf(t, false, "a:1", "b:1", "c:1")
 	member := func(i int, configuration, index string) Standing {
@@ -46,7 +46,7 @@ func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		all  []Standing
-		want string // the node, or what the error says
+		want string // the node, or words of the error
 	}{
 		{"all are one", []Standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
 		{"one knows of a newer configuration", []Standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
@@ -96,8 +96,8 @@ func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
 	}
 }
 
-// Whoever chooses the node of a group may be asking a server that hangs. Those who want the same
-// wait for as long as they may.
+// Whoever chooses the node of a group may be asking a server that hangs. The others who want the
+// same wait for their own time limits.
 func TestNobodyWaitsForTheChoiceOfANodeLongerThanItsOwnTime(t *testing.T) {
 	v := groupOf(t, false, "127.0.0.1:1", "127.0.0.1:2")
 	v.nodes.choose.MustAcquire()

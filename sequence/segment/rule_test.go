@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// reference is rule.next in numbers without end: nil if there is none.
+// reference is rule.next in unbounded numbers: nil if there is none.
 func reference(r Rule, id, highest uint64) *big.Int {
 	n := new(big.Int).SetUint64(id)
 	number := new(big.Int).SetUint64(r.Anchor)

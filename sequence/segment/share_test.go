@@ -72,7 +72,7 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 	}
 }
 
-// checkSegment does what a segment does with its numbers, too.
+// checkSegment does what a segment does with its numbers too.
 func checkSegment(t *testing.T, random *rand.Rand, s Segment, all []uint64) {
 	t.Helper()
 	whole, numbers, apart := s, all, s.Step
@@ -163,7 +163,7 @@ func TestARowsRestIsOfItsResidue(t *testing.T) {
 	}
 }
 
-// A sequence that one member alone gives has its numbers there in a row, and the others have none.
+// A sequence that one member alone gives has consecutive numbers there, and the others have none.
 func TestTheNumbersOfOneMemberAreInARow(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 2))
 	for range 3000 {

@@ -16,7 +16,8 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// table is a sequence server with the rows of workers. Its clock is that of the bubble, and off.
+// table is a sequence server with the rows of workers. Its clock is that of the bubble, plus an
+// error.
 type table struct {
 	mu      sync.Mutex
 	rows    map[uint64]uint64
@@ -79,7 +80,7 @@ func (r *table) Holders(context.Context, uint64) string {
 	return r.holders
 }
 
-// putBack lowers the rows of what a process has not used, which has ended.
+// putBack lowers the rows by what an ended process has not used.
 func (r *table) putBack(p *process) {
 	p.stop()
 	p.End(errors.New("stopped"))
@@ -98,7 +99,7 @@ func (r *table) set(f func(r *table)) {
 	f(r)
 }
 
-// process is a Generator with what calls Renew, and a clock that can be set.
+// process is a Generator with its caller of Renew, and a clock that can be set.
 type process struct {
 	*Generator
 	k    kind.Kind
@@ -180,7 +181,7 @@ func (p *process) take(n uint64) (uint64, error) {
 	return p.Wait(ctx, n)
 }
 
-// ledger are all keys ever given.
+// ledger is all keys ever given.
 type ledger map[uint64]bool
 
 func (l ledger) take(t testing.TB, p *process, n uint64) uint64 {
@@ -257,7 +258,7 @@ func TestATickThatIsFullIsWaitedFor(t *testing.T) {
 		if took := time.Since(begin); took < 2*time.Millisecond || took > 3*time.Millisecond {
 			t.Errorf("three whole ticks took %v", took)
 		}
-		// Who wants a whole tick gets one, though others take single keys all the time.
+		// A caller who wants a whole tick gets one, though others take single keys all the time.
 		var group sync.WaitGroup
 		var mu sync.Mutex
 		for range 8 {
@@ -417,8 +418,7 @@ func TestAMachineThatSleptGoesOnAtThePresentTime(t *testing.T) {
 	})
 }
 
-// A process stands still for longer than its ticks last (SIGSTOP), while others take over its
-// worker.
+// A process is stopped for longer than its ticks last (SIGSTOP), while others take over its worker.
 func TestAProcessThatWasStoppedGivesNoKeyTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}
@@ -451,8 +451,8 @@ func TestAProcessThatWasStoppedGivesNoKeyTwice(t *testing.T) {
 	})
 }
 
-// Of two processes that claim a worker at the same moment one has it, and the ticks of a worker
-// that others took as well are nobody's twice.
+// Of two processes that claim a worker at the same moment one gets it, and no key of the ticks that
+// others took too is given twice.
 func TestTwoProcessesOnOneWorkerGiveNoKeyTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}
@@ -479,8 +479,8 @@ func TestTwoProcessesOnOneWorkerGiveNoKeyTwice(t *testing.T) {
 	})
 }
 
-// Schedules by chance: processes come and go, clocks are set, the server is away or goes back in
-// time in a way that the engine under it allows: it never gives a tick twice.
+// Random schedules: processes come and go, clocks are set, the server is away or goes back in time
+// within what its engine allows. The server never gives a tick twice.
 func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -552,8 +552,8 @@ func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 	})
 }
 
-// A process that takes one worker alone goes on with it after a clean stop at once, and after a
-// kill when the ticks that were reserved have passed.
+// A process that takes one worker alone continues with it at once after a clean stop, and after a
+// kill when the reserved ticks have passed.
 func TestTheOnlyWorkerOfAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}
@@ -646,7 +646,7 @@ func TestAServerThatIsAwayIsNotNoticed(t *testing.T) {
 				last = key
 			}
 		}
-		// one that begins, and with no server
+		// one that begins, and one without a server
 		q := newProcess(t, r, layout())
 		defer q.stop()
 		q.wantTime(t, l.take(t, q, 1), time.Now())
@@ -698,7 +698,7 @@ func TestTheEndOfTheTimeBits(t *testing.T) {
 	})
 }
 
-// A column has keys that are so high that no clock of this machine comes to their time.
+// A column has keys so high that no clock of this machine reaches their time.
 func TestATimeThatNoClockComesToIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := layout()
@@ -725,7 +725,7 @@ func TestATimeThatNoClockComesToIsAnError(t *testing.T) {
 	})
 }
 
-// A cover that is shorter than the time between two renewals is there, too.
+// A cover that is shorter than the time between two renewals is always there too.
 func TestAShortCoverIsThereAtAllTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t, newTable(), layout())
@@ -744,7 +744,7 @@ func TestAShortCoverIsThereAtAllTimes(t *testing.T) {
 	})
 }
 
-// Who waits in vain for a tick that has keys is told how many keys there are.
+// A caller who waits in vain for a tick with enough keys gets an error with the number of keys.
 func TestTooFewKeysInATickAreAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := layout()
@@ -775,8 +775,8 @@ func TestTooFewKeysInATickAreAnError(t *testing.T) {
 	})
 }
 
-// A process begins while its clock is ahead, as the server's is, and gives no key before that is
-// set right. The ticks that it has are of no use then, and other workers are free.
+// A process begins while its clock is ahead, like the server's, and gives no key before that is set
+// right. Its ticks are useless then, and other workers are free.
 func TestWhoBeganAheadHasTicksWhenTheClockIsSetRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}
