@@ -21,6 +21,8 @@ func TestAStatementThatWasPreparedUnseenIsNotExecutedOnceItsTableIsBound(t *test
 		"SELECT 1; PREPARE several FROM '"+insert+"'", "SELECT 1; PREPARE fresh FROM '"+insert+"'",
 		"SET @q = '"+insert+"'", "PREPARE variable FROM @q",
 		"EXECUTE several", "EXECUTE fresh", "EXECUTE variable", "EXECUTE harmless")
+	other := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	exec(t, other, "PREPARE s FROM '"+insert+"'")
 	column := sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"}
 	if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{OwnedBy: &column}); err != nil {
 		t.Fatal(err)
@@ -28,6 +30,8 @@ func TestAStatementThatWasPreparedUnseenIsNotExecutedOnceItsTableIsBound(t *test
 	for _, name := range []string{"several", "fresh", "variable", "harmless"} { // which may have been prepared anew
 		wantError(t, c, 1615, "EXECUTE "+name, "OWNED BY")
 	}
+	wantError(t, other, 1615, "SELECT 1; EXECUTE s", "OWNED BY")
+	exec(t, other, "DEALLOCATE PREPARE s", "PREPARE s FROM 'SELECT 1'", "SELECT 1; EXECUTE s")
 	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE title = 'unseen'"); got != "3" {
 		t.Errorf("got %s rows, want those from before OWNED BY", got)
 	}

@@ -108,6 +108,17 @@ func (t *texts) mayExecuteText(name string) error {
 	return err
 }
 
+// mayExecuteAny is mayExecuteText for a text that may execute any statement.
+func (t *texts) mayExecuteAny() error {
+	for name, prepared := range t.named {
+		if err := t.planning.stillBound(&prepared.inserts); err != nil {
+			return err
+		}
+		t.named[name] = prepared
+	}
+	return t.planning.stillBound(&t.unseen)
+}
+
 // preparesUnseen records that a text prepares a statement that is not read, of any name.
 func (t *texts) preparesUnseen() error {
 	bound, err := t.planning.bound()

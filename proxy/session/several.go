@@ -19,10 +19,14 @@ func (t *texts) several(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	const prepares = statement.SQLPrepare | statement.MayBringRows
-	if t.planning.stmt.Words&prepares == prepares {
-		if err := t.preparesUnseen(); err != nil {
+	if t.planning.stmt.Words&statement.SQLPrepare != 0 {
+		if err := t.mayExecuteAny(); err != nil {
 			return err
+		}
+		if t.planning.stmt.Words&statement.MayBringRows != 0 { // with PREPARE
+			if err := t.preparesUnseen(); err != nil {
+				return err
+			}
 		}
 	}
 	defaultStep := t.planning.defaultStepInside(sql)
