@@ -252,6 +252,9 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)
 		}
+		if d.Kind.IsPlain() {
+			a.Floor = keys.floor // the sequence may end below, as the column did
+		}
 	}
 	done, err := s.sequences.Alter(ctx, name, a)
 	switch {

@@ -80,7 +80,7 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.R
 		return store.Row{}, err
 	}
 	changed, err = s.alterHere(r.ctx, q, a)
-	if err == nil && a.Restart != nil {
+	if err == nil && a.Raises() {
 		err = s.passedForGood(r.ctx, &changed)
 	}
 	if err != nil {

@@ -103,6 +103,9 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		if r.Def.Order && a.Several() {
 			at = g.top // its home goes on above all others
 		}
+		if asked.Floor <= r.Max {
+			at, r.Past = max(at, asked.Floor), max(r.Past, asked.Floor)
+		}
 		if asked.Restart == nil {
 			return at, true, nil
 		}
@@ -119,7 +122,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 				define.ShownName(g.name), first, g.top, force)
 		}
 		r.Anchor, r.Past = first, max(r.Past, first-1)
-		return first - 1, true, nil
+		return max(at, first-1), true, nil
 	})
 	if link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err) {
 		return store.Row{}, define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", define.ShownName(name), err)
@@ -130,7 +133,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		}
 		return changed, fmt.Errorf("alter sequence %q: %w", define.ShownName(name), err)
 	}
-	if asked.Restart != nil {
+	if asked.Raises() {
 		err = a.keepAbove(ctx, changed.Name, changed.Past)
 	}
 	return changed, err

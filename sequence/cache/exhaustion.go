@@ -26,11 +26,7 @@ type Limits struct {
 }
 
 func LimitsOf(r *store.Row) Limits {
-	l := Limits{first: max(r.Def.Min, 1), End: r.Max}
-	if r.Def.OwnerMax != 0 {
-		l.End = min(l.End, r.Def.OwnerMax)
-	}
-	return l
+	return Limits{first: max(r.Def.Min, 1), End: r.Max}
 }
 
 // Used returns how much of the numbers up to position is gone, in percent.

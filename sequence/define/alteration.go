@@ -14,6 +14,9 @@ type Alteration struct {
 	JSONSafe  *bool
 	Cover     *uint64 // 0: as configured
 	Order     *bool
+	// Floor: numbers up to this one are in use already, as in the column that owns the sequence. A
+	// floor above the sequence's maximum changes nothing.
+	Floor uint64
 
 	// Restart makes this the next number; 0 is the sequence's START. Without Force it only raises:
 	// a number that may have been given is refused.
@@ -22,7 +25,10 @@ type Alteration struct {
 	Force bool
 }
 
-// Apply changes d. Restart is for whoever has the row.
+// Raises reports whether the counter may go up.
+func (a *Alteration) Raises() bool { return a.Restart != nil || a.Floor > 0 }
+
+// Apply changes d. Floor and Restart are for whoever has the row.
 func (a *Alteration) Apply(d *Definition) {
 	set(&d.Increment, a.Increment)
 	set(&d.Min, a.Min)

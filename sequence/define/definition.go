@@ -67,11 +67,14 @@ func (d Definition) Filled() Definition {
 	return d
 }
 
-// Limit returns the highest number that d allows in a column that holds up to columnMax.
+// Limit returns the highest number that d allows in an id column that holds up to columnMax.
 func (d *Definition) Limit(columnMax uint64) uint64 {
 	highest := columnMax
 	if d.Max != 0 {
 		highest = min(highest, d.Max)
+	}
+	if d.OwnerMax != 0 {
+		highest = min(highest, d.OwnerMax)
 	}
 	if d.JSONSafe {
 		highest = min(highest, maxJSON)

@@ -71,12 +71,12 @@ func NoEntry() Entry {
 // Rule returns the rule of the entry. Its anchor is the lowest that gives the same numbers: a rule
 // that is out of date for a moment still counts on from a row that a restart or CYCLE has lowered.
 func (e *Entry) Rule() segment.Rule {
-	r := segment.Rule{Step: max(e.Def.Increment, 1), Max: e.Def.Max}
+	r := segment.Rule{Step: max(e.Def.Increment, 1)}
+	if end := e.Def.Limit(math.MaxUint64); end != math.MaxUint64 {
+		r.Max = end
+	}
 	if r.Anchor = e.Anchor % r.Step; r.Anchor == 0 {
 		r.Anchor = r.Step
-	}
-	if e.Def.JSONSafe || !e.Def.Kind.IsPlain() {
-		r.Max = e.Def.Limit(math.MaxUint64)
 	}
 	return r
 }
