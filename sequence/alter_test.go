@@ -138,14 +138,14 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 			t.Errorf("%s took %v, want a second", what, took)
 		}
 	}
-	held := func() uint64 { return sequence.Inside(b).Cached("photos") }
+	cached := func() uint64 { return sequence.Inside(b).Cached("photos") }
 
 	mustAlter(t, a, "photos", sequence.Alteration{Cache: ref(uint64(3))})
-	within("CACHE 3", func() bool { return held() <= 3 })
+	within("CACHE 3", func() bool { return cached() <= 3 })
 	next := mustTake(t, b, "photos", 1)
 
 	mustAlter(t, a, "photos", sequence.Alteration{Increment: ref(uint64(10)), OwnedBy: &define.Column{Schema: "app", Table: "photos", Column: "id"}})
-	within("INCREMENT 10", func() bool { return held() == 0 })
+	within("INCREMENT 10", func() bool { return cached() == 0 })
 	if got := mustTake(t, b, "photos", 1); got%10 != 1 || got <= next {
 		t.Errorf("got %d, want 1 + k*10 above %d", got, next)
 	}
@@ -159,7 +159,7 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	next = mustTake(t, b, "photos", 1)
 	settled(t, b, "photos")
 	mustAlter(t, a, "photos", sequence.Alteration{Max: ref(next + 1)})
-	within("MAXVALUE", func() bool { return held() == 1 })
+	within("MAXVALUE", func() bool { return cached() == 1 })
 	wantTaken(t, b, "photos", next+1)
 	if got, err := b.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("after MAXVALUE got %d, %v; want ErrExhausted", got, err)

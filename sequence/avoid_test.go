@@ -66,8 +66,8 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	s := p.open(t, steadySize(5))
-	if known, err := s.Exists(t.Context(), []byte("photos")); !known || err != nil {
-		t.Fatal(known, err)
+	if exists, err := s.Exists(t.Context(), []byte("photos")); !exists || err != nil {
+		t.Fatal(exists, err)
 	}
 	c := sequence.Inside(s).Cache("photos")
 	c.HoldUp() // the reservation that a caller waits for comes after this
@@ -202,11 +202,11 @@ func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 					t.Fatalf("advanced by more than there is: got %v, want ErrExhausted", err)
 				}
 			}
-			held := sequence.Inside(s).Cache("photos")
+			cached := sequence.Inside(s).Cache("photos")
 			a := &avoiding{avoid: func() error {
-				return sequence.Inside(s).Avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
+				return sequence.Inside(s).Avoid(context.Background(), cached, []uint64{10}, time.Now().Add(200*time.Millisecond))
 			}}
-			held.ReserveFrom(func(r sequence.Reserver) sequence.Reserver {
+			cached.ReserveFrom(func(r sequence.Reserver) sequence.Reserver {
 				a.Reserver = r
 				return a
 			})

@@ -79,7 +79,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 					settled(t, s, "photos")
 				}
 				// turn makes the next reservation go to one of them.
-				turn := func(next int) {
+				reserveNextOn := func(next int) {
 					sequence.Inside(lives).LastMember("photos", 1-next)
 				}
 				give("died", died, 35)
@@ -110,7 +110,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 					v.LeaveOut(errors.New("it is away"))
 					v.TakeIn()
 				}
-				turn(restored)
+				reserveNextOn(restored)
 				give("lives", lives, 600)
 				if got := f.ids(t, "photos"); got[restored] < ids[restored] {
 					t.Errorf("the restored row stands at %d of %d, and was not used", got[restored], ids[restored])

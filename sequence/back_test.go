@@ -74,11 +74,11 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 					t.Errorf("server %d: got %s with %d rewinds and %d such attempts, want %d, and not more attempts", i, st.Server, st.Rewinds, st.Durations[stats.ReservedRewind].Count(), want)
 				}
 			}
-			told := logs.FilterMessage("sequence row went back").All()
-			if len(told) != 1 {
-				t.Fatalf("got %d lines about it, want 1: %+v", len(told), logs.All())
+			logged := logs.FilterMessage("sequence row went back").All()
+			if len(logged) != 1 {
+				t.Fatalf("got %d lines about it, want 1: %+v", len(logged), logs.All())
 			}
-			if got := told[0].ContextMap(); got["server"] != f[back].server.Addr() || got["sequence"] != "photos" || got["gave"] != lowered {
+			if got := logged[0].ContextMap(); got["server"] != f[back].server.Addr() || got["sequence"] != "photos" || got["gave"] != lowered {
 				t.Errorf("the line: got %v, want it to name %s and %d", got, f[back].server.Addr(), lowered)
 			}
 		})
@@ -174,8 +174,8 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 			if got := s.Stats().Rewinds; got != 1 {
 				t.Errorf("got %d rewinds counted, want 1", got)
 			}
-			if told := logs.FilterMessage("sequence row went back").Len(); told != 1 {
-				t.Errorf("got %d lines about it, want 1", told)
+			if logged := logs.FilterMessage("sequence row went back").Len(); logged != 1 {
+				t.Errorf("got %d lines about it, want 1", logged)
 			}
 		})
 	}
@@ -221,8 +221,8 @@ func TestNumbersAreGivenBackByTheOnlyProxyOnly(t *testing.T) {
 	if err := first.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got, held := p.id(t, "photos"), at+20; got != held {
-		t.Errorf("the end of the only proxy left the row at %d, want %d", got, held)
+	if got, want := p.id(t, "photos"), at+20; got != want {
+		t.Errorf("the end of the only proxy left the row at %d, want %d", got, want)
 	}
 }
 

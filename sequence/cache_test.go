@@ -76,8 +76,8 @@ func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (s
 		s.last += s.gaps[0]
 		s.gaps = s.gaps[1:]
 	}
-	if left := s.max - s.last; left < want {
-		if left < need {
+	if remaining := s.max - s.last; remaining < want {
+		if remaining < need {
 			return sequence.Grant{}, &sequence.NameError{Name: name, Err: sequence.ErrExhausted}
 		}
 		want = need
@@ -147,17 +147,17 @@ func TestManyCallersNeverCauseTwoReservationsAtATime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			own := uint64(0)
+			last := uint64(0)
 			for range 200 {
 				n, err := s.Take(context.Background(), []byte("photos"), 1)
 				if err != nil {
 					t.Errorf("Take: %v", err)
 					return
 				}
-				if n <= own {
-					t.Errorf("got %d after %d, want rising numbers", n, own)
+				if n <= last {
+					t.Errorf("got %d after %d, want rising numbers", n, last)
 				}
-				own = n
+				last = n
 				if _, twice := all.LoadOrStore(n, true); twice {
 					t.Errorf("%d was given twice", n)
 				}
@@ -278,12 +278,12 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 			sc.gaps = append(sc.gaps, gap)
 		}
 		sc.check = func(want, need uint64) {
-			held := cache.Cached()
+			cached := cache.Cached()
 			if want > exact && want == need {
 				return // a run longer than the cache reserves exactly itself
 			}
-			if held+want > exact {
-				t.Errorf("CACHE %d: reserves %d while %d are held", exact, want, held)
+			if cached+want > exact {
+				t.Errorf("CACHE %d: reserves %d while %d are held", exact, want, cached)
 			}
 		}
 		last := uint64(0)
@@ -297,8 +297,8 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 				t.Fatalf("CACHE %d: got %d after %d, want rising numbers", exact, first, last)
 			}
 			last = first + n - 1
-			if held := cache.Cached(); held > exact {
-				t.Fatalf("CACHE %d: %d numbers are held after a take", exact, held)
+			if cached := cache.Cached(); cached > exact {
+				t.Fatalf("CACHE %d: %d numbers are held after a take", exact, cached)
 			}
 		}
 		closeNow(t, s)
@@ -332,8 +332,8 @@ func TestCacheLoweredElsewhereIsObeyedAtTheNextReservation(t *testing.T) {
 		sc.set(func() { sc.exact = 10 })
 		mustTake(t, s, "photos", 200) // below the low-water mark: fetches ahead
 		synctest.Wait()
-		if held := cache.Cached(); held != 10 {
-			t.Errorf("%d numbers are held after CACHE 10 was learned, want 10", held)
+		if cached := cache.Cached(); cached != 10 {
+			t.Errorf("%d numbers are held after CACHE 10 was learned, want 10", cached)
 		}
 		if got := mustTake(t, s, "photos", 1); got != 601 {
 			t.Errorf("got %d, want 601: the lowest numbers are kept", got)
@@ -366,8 +366,8 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 		sc.set(func() { sc.down = nil })
 		time.Sleep(sequence.UsualTiming().LastBackoff + time.Millisecond)
 		synctest.Wait()
-		if held := cache.Cached(); held != 1000 {
-			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", held)
+		if cached := cache.Cached(); cached != 1000 {
+			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", cached)
 		}
 	})
 }
@@ -429,8 +429,8 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 		time.Sleep(sequence.UsualTiming().LastBackoff)
 		mustTake(t, s, "photos", 1) // from memory
 		synctest.Wait()
-		if held := cache.Cached(); held < 1000 {
-			t.Errorf("%d numbers are held after the server was mended, want 1000 or more: the next take fetches ahead", held)
+		if cached := cache.Cached(); cached < 1000 {
+			t.Errorf("%d numbers are held after the server was mended, want 1000 or more: the next take fetches ahead", cached)
 		}
 	})
 }
@@ -556,10 +556,10 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 		for second := range 1200 {
 			mustTake(t, s, "photos", rate)
 			time.Sleep(time.Second)
-			if held := cache.Cached(); second > 300 && held < cover {
-				t.Fatalf("after %d s at %d/s %d numbers are held, want %d or more", second, rate, held, cover)
-			} else if held > 3*cover {
-				t.Fatalf("after %d s at %d/s %d numbers are held, want at most about twice %d", second, rate, held, cover)
+			if cached := cache.Cached(); second > 300 && cached < cover {
+				t.Fatalf("after %d s at %d/s %d numbers are held, want %d or more", second, rate, cached, cover)
+			} else if cached > 3*cover {
+				t.Fatalf("after %d s at %d/s %d numbers are held, want at most about twice %d", second, rate, cached, cover)
 			}
 		}
 		steady := len(sc.calls())

@@ -139,8 +139,8 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("after DROP got %v, want ErrUnknown", err)
 	}
-	if known, err := s.Exists(context.Background(), []byte("photos")); err != nil || known {
-		t.Errorf("after DROP Known = %v, %v; want false", known, err)
+	if exists, err := s.Exists(context.Background(), []byte("photos")); err != nil || exists {
+		t.Errorf("after DROP Known = %v, %v; want false", exists, err)
 	}
 	if got := mustTake(t, other, "photos", 1); got != theirs+1 {
 		t.Errorf("the other proxy gives %d from memory, want %d", got, theirs+1)
@@ -214,8 +214,8 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s, other := p.open(t), p.open(t)
-	if known, err := other.Exists(context.Background(), []byte("photos")); err != nil || known {
-		t.Fatalf("Known = %v, %v; want false", known, err)
+	if exists, err := other.Exists(context.Background(), []byte("photos")); err != nil || exists {
+		t.Fatalf("Known = %v, %v; want false", exists, err)
 	}
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 7})
 	cacheOf := func(s *sequence.Sequences) (uint64, bool) {
@@ -228,8 +228,8 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	}
 	for _, who := range []*sequence.Sequences{s, other} {
 		eventually(t, "the sequence is known", func() bool {
-			known, err := who.Exists(context.Background(), []byte("photos"))
-			return err == nil && known
+			exists, err := who.Exists(context.Background(), []byte("photos"))
+			return err == nil && exists
 		})
 		mustTake(t, who, "photos", 1)
 		if n, exact := cacheOf(who); n != 7 || !exact {

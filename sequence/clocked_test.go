@@ -124,8 +124,8 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s gives %d, %v", spelled, key, err)
 			}
-			if known, err := a.Exists(ctx, []byte(spelled)); known || err != nil {
-				t.Errorf("%s exists: %v, %v", spelled, known, err)
+			if exists, err := a.Exists(ctx, []byte(spelled)); exists || err != nil {
+				t.Errorf("%s exists: %v, %v", spelled, exists, err)
 			}
 			if _, err := a.Alter(ctx, []byte(spelled), sequence.Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s is restarted: %v", spelled, err)
@@ -333,7 +333,7 @@ func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 		if st := b.BySequence()[0]; st.Name != "photos" || st.ClockRefusals != 1 || st.Unserved != 1 {
 			t.Errorf("it counts %d keys that were refused because of a clock, and %d in all", st.ClockRefusals, st.Unserved)
 		}
-		if ahead, known := b.ClockAhead(); !known || ahead.Round(time.Minute) != by {
+		if ahead, ok := b.ClockAhead(); !ok || ahead.Round(time.Minute) != by {
 			t.Errorf("its clock is %v ahead", ahead)
 		}
 	}

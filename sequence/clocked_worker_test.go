@@ -49,8 +49,8 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 		if err := s.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if left := p.id(t, define.CounterName(define.WorkerName("photos", 200))); left > k.TickAt(time.Now().UnixNano()) {
-			t.Errorf("after a clean stop ticks are reserved up to %v", k.TimeOf(left))
+		if reserved := p.id(t, define.CounterName(define.WorkerName("photos", 200))); reserved > k.TickAt(time.Now().UnixNano()) {
+			t.Errorf("after a clean stop ticks are reserved up to %v", k.TimeOf(reserved))
 		}
 		if n := s.Stats().Rewinds; n != 0 {
 			t.Errorf("%d rows have gone back", n)

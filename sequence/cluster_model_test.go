@@ -44,7 +44,7 @@ type clusterSide interface {
 	join(at int)                  // a node comes back
 	write(first, second int) bool // both write one row at the same time; the result is whether the second may
 	says(at int) string           // what a node reports of itself and of the cluster
-	held(at int) string
+	contents(at int) string
 }
 
 // realCluster is a cluster of servers.
@@ -218,16 +218,16 @@ func readNumbers(ctx context.Context, on *sql.DB, table string) (all map[string]
 	return all, rows.Err()
 }
 
-func (r *realCluster) held(at int) string {
+func (r *realCluster) contents(at int) string {
 	counters, err := readNumbers(r.t.Context(), r.pools[at], "app.sequence")
 	if err != nil {
 		return err.Error()
 	}
-	known, err := r.v.Limits.Read(r.t.Context(), r.pools[at], limit.Scope{All: true})
+	limits, err := r.v.Limits.Read(r.t.Context(), r.pools[at], limit.Scope{All: true})
 	if err != nil {
 		return err.Error()
 	}
-	return nodeText(counters, known)
+	return nodeText(counters, limits)
 }
 
 // saysText is the part of a node's report that both sides have to agree on.
@@ -507,7 +507,7 @@ func (m *modelCluster) write(first, second int) bool {
 	return m.Set(m.actor, second, to) == nil && commits() == nil
 }
 
-func (m *modelCluster) held(at int) string { return nodeText(m.Nodes[at].Holds()) }
+func (m *modelCluster) contents(at int) string { return nodeText(m.Nodes[at].Holds()) }
 
 // configuration matches a holder's name on either side.
 var configuration = regexp.MustCompile(`(Galera [0-9a-f-]+, )?configuration [0-9a-f-]+( at \d+)?|replication group [0-9a-f-]+, view \d+:\d+`)
@@ -563,8 +563,8 @@ func takeOn(at int, n uint64) clusterDeed {
 	return clusterDeed{takes: n, what: fmt.Sprintf("take %d on %d", n, at), do: func(s clusterSide) string {
 		granted := uint64(0)
 		s.of(at, func(g *limit.Group) string {
-			known, _ := g.Store.Record(context.Background(), limit.Scope{All: true})
-			for _, l := range known.Limits {
+			limits, _ := g.Store.Record(context.Background(), limit.Scope{All: true})
+			for _, l := range limits.Limits {
 				granted = max(granted, l.Granted)
 			}
 			return ""
@@ -618,7 +618,7 @@ func (p *clusterPair) run(deeds ...clusterDeed) {
 			}
 		}
 		for _, at := range p.up {
-			p.same(fmt.Sprintf("node %d holds", at), func() string { return p.real.held(at) }, func() string { return p.model.held(at) })
+			p.same(fmt.Sprintf("node %d holds", at), func() string { return p.real.contents(at) }, func() string { return p.model.contents(at) })
 			p.same(fmt.Sprintf("node %d says", at), func() string { return p.real.says(at) }, func() string { return p.model.says(at) })
 		}
 	}
@@ -681,9 +681,9 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 			m.begin(2)
 			m.Nodes[2].Forgets = false
 			m.apply()
-			could[p.names[1].text(m.held(2))] = m
+			could[p.names[1].text(m.contents(2))] = m
 		}
-		has := p.names[0].text(p.real.held(2))
+		has := p.names[0].text(p.real.contents(2))
 		if p.model = could[has]; p.model == nil || how == 2 && len(could) != 1 {
 			t.Fatalf("%s\nafter a crash Galera holds\n%s\n\nthe model could hold\n%s", strings.Join(p.done, "\n"), has, strings.Join(slices.Sorted(maps.Keys(could)), "\n\n"))
 		}

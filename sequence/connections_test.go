@@ -45,9 +45,9 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	if id := p.id(t, "photos"); id != 1 {
 		t.Errorf("the row is at %d, want 1: the numbers were given back", id)
 	}
-	var left int
-	if err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d proxies are registered, %v, want none", left, err)
+	var registered int
+	if err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy").Scan(&registered); err != nil || registered != 0 {
+		t.Errorf("%d proxies are registered, %v, want none", registered, err)
 	}
 }
 

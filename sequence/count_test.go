@@ -43,7 +43,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 			seg := segment.Stepped(first, r.Step, n)
 			want = seg.Last()
 		}
-		told := id
+		reported := id
 		if bound, ok := r.Room(n, r.Max); ok {
 			result, err := conn.ExecContext(context.Background(), text, r.Arguments("photos", n, bound)...)
 			if err != nil {
@@ -51,11 +51,11 @@ func TestServerCountsByTheRule(t *testing.T) {
 			}
 			if affected, _ := result.RowsAffected(); affected == 1 {
 				last, _ := result.LastInsertId()
-				told = uint64(last)
+				reported = uint64(last)
 			}
 		}
-		if got := p.id(t, "photos"); got != want || told != want {
-			t.Fatalf("%+v: %d numbers after %d: the row is at %d and the server says %d, want %d", r, n, id, got, told, want)
+		if got := p.id(t, "photos"); got != want || reported != want {
+			t.Fatalf("%+v: %d numbers after %d: the row is at %d and the server says %d, want %d", r, n, id, got, reported, want)
 		}
 	}
 }

@@ -24,12 +24,12 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 			}
 		}
 		use(60, 600)
-		if held := cache.Cached(); held < 60*rate || held > 3*60*rate {
-			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", held, 60*rate, 3*60*rate)
+		if cached := cache.Cached(); cached < 60*rate || cached > 3*60*rate {
+			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", cached, 60*rate, 3*60*rate)
 		}
 		use(0, 600)
-		if held := cache.Cached(); held < 900*rate {
-			t.Errorf("with the configured cover %d numbers are held, want %d or more", held, 900*rate)
+		if cached := cache.Cached(); cached < 900*rate {
+			t.Errorf("with the configured cover %d numbers are held, want %d or more", cached, 900*rate)
 		}
 	})
 }
@@ -54,8 +54,8 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 					synctest.Wait()
 				}
 				least = max(least, percent[second])
-				if held := float64(cache.Cached()) / full * 100; held < least {
-					t.Fatalf("cover of %v: %d seconds after the first number %.1f %% of it is held, want %v %%", cover, second, held, least)
+				if filled := float64(cache.Cached()) / full * 100; filled < least {
+					t.Fatalf("cover of %v: %d seconds after the first number %.1f %% of it is held, want %v %%", cover, second, filled, least)
 				}
 			}
 		})
@@ -72,8 +72,8 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 			t.Fatalf("got %d, want %d", n, want)
 		}
 	}
-	if known, err := s.Exists(t.Context(), []byte("albums")); !known || err != nil {
-		t.Fatal(known, err)
+	if exists, err := s.Exists(t.Context(), []byte("albums")); !exists || err != nil {
+		t.Fatal(exists, err)
 	}
 	photos, albums := sequence.Inside(s).Cache("photos"), sequence.Inside(s).Cache("albums")
 	settled := func(c sequence.Cache) (n uint64) {

@@ -170,8 +170,8 @@ func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
 	// Made again from 0, as from an old dump: this proxy still knows better.
 	p.exec(t, "INSERT INTO sequence VALUES ('Photos"+p.trailing()+"', 0)")
 	eventually(t, "the new row is seen", func() bool {
-		known, err := s.Exists(context.Background(), []byte("PHOTOS"))
-		return err == nil && known
+		exists, err := s.Exists(context.Background(), []byte("PHOTOS"))
+		return err == nil && exists
 	})
 	if n := mustTake(t, s, "PHOTOS", 1); n <= 102 {
 		t.Errorf("the row made again under another spelling gave %d, want more than 102", n)

@@ -85,20 +85,20 @@ func (k killed) GiveBack(ctx context.Context, name string, epoch uint64, seg seg
 // miss a restored backup.
 func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	state, left := t.TempDir(), t.TempDir()
+	state, copied := t.TempDir(), t.TempDir()
 	s := p.open(t, steadySize(20), stateIn(state))
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	reserved := p.id(t, "photos")
 	c := sequence.Inside(s).Cache("photos")
-	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver { return killed{r, state, left} })
+	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver { return killed{r, state, copied} })
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if id := p.id(t, "photos"); id != 1 {
 		t.Fatalf("the row is at %d, want 1", id)
 	}
-	next := p.open(t, steadySize(20), stateIn(left))
+	next := p.open(t, steadySize(20), stateIn(copied))
 	if n := mustTake(t, next, "photos", 1); n <= reserved {
 		t.Errorf("got %d, want a number above all that were ever reserved, which are up to %d", n, reserved)
 	}

@@ -228,8 +228,8 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	// One reserves, one looks up a name that is new to it, and one has only been asked whether it
 	// works.
 	a.take(t, "a", "photos", 30)
-	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
-		t.Errorf("a name that was not met before: got %v, %v", known, err)
+	if exists, err := b.Exists(t.Context(), []byte("albums")); !exists || err != nil {
+		t.Errorf("a name that was not met before: got %v, %v", exists, err)
 	}
 	if err := sequence.Inside(c.Sequences).First().Ping(t.Context()); err != nil {
 		t.Errorf("asked whether it works: %v", err)

@@ -119,11 +119,11 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	b.take(t, "b", "photos", 5)
 	v := sequence.Inside(b.Sequences).First()
 	claim := func() (top limit.Holder) {
-		known, err := v.Limits.Read(t.Context(), v.Pool(), limit.Scope{})
+		limits, err := v.Limits.Read(t.Context(), v.Pool(), limit.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return known.Holder()
+		return limits.Holder()
 	}
 	before := claim()
 	if err := v.Ceilings().TakeOver(t.Context(), "photos", before); err != nil {
@@ -157,11 +157,11 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	if err := pool.QueryRow("SELECT `holder` FROM sequence_holder").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(m *member) error {
+	takeOver := func(m *member) error {
 		return sequence.Inside(m.Sequences).First().Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
 	}
 	for _, m := range []*member{a, slow} {
-		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
+		eventually(t, "it has found the survivor", func() bool { return takeOver(m) == nil })
 	}
 	slow.links[1].Delay(3 * time.Millisecond)
 	took := time.Duration(1)
@@ -175,9 +175,9 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 		begin, other := time.Now(), make(chan error, 1)
 		go func() {
 			time.Sleep(after)
-			other <- adopt(a)
+			other <- takeOver(a)
 		}()
-		err := adopt(slow)
+		err := takeOver(slow)
 		took = time.Since(begin)
 		if err := errors.Join(err, <-other); err != nil {
 			t.Errorf("%s after the slow one: %v", after, err)

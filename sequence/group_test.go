@@ -353,8 +353,8 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
-	if known, err := a.Exists(t.Context(), []byte("photos")); !known || err != nil {
-		t.Fatal(known, err)
+	if exists, err := a.Exists(t.Context(), []byte("photos")); !exists || err != nil {
+		t.Fatal(exists, err)
 	}
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)

@@ -217,11 +217,11 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 			w.Looked((*limit.Standing)(&said), err)
 		}
 		if !enough && w.Identified() {
-			known, err := o.Limits.Read(ctx, n.Pool(), of)
+			limits, err := o.Limits.Read(ctx, n.Pool(), of)
 			if err != nil {
 				w.Err = err
 			} else {
-				w.Shown(known)
+				w.Shown(limits)
 			}
 		}
 		enough = ended(w) || enough
@@ -329,8 +329,8 @@ func (r *realGroup) cut(at int, yes bool) {
 	}
 }
 
-// held returns the contents of a node.
-func (r *realGroup) held(at int) string {
+// contents returns the contents of a node.
+func (r *realGroup) contents(at int) string {
 	r.t.Helper()
 	counters := make(map[string]uint64)
 	rows, err := r.pools[at].Query("SELECT name, id FROM app.sequence")
@@ -349,11 +349,11 @@ func (r *realGroup) held(at int) string {
 	if err := rows.Err(); err != nil {
 		r.t.Fatal(err)
 	}
-	known, err := r.v.Limits.Read(r.t.Context(), r.pools[at], limit.Scope{All: true})
+	limits, err := r.v.Limits.Read(r.t.Context(), r.pools[at], limit.Scope{All: true})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return nodeText(counters, known)
+	return nodeText(counters, limits)
 }
 
 // modelGroup is a simulated group, as an actor reaches it.
@@ -415,22 +415,22 @@ func (m modelGroup) follow(at, source int)  { m.Follow(at, source) }
 func (m modelGroup) readOnly(at int)        { m.Nodes[at].ReadOnly = true }
 func (m modelGroup) flush(at int, yes bool) { m.Nodes[at].Forgets = !yes }
 func (m modelGroup) cut(at int, yes bool)   { m.actor.Cut[at] = yes }
-func (m modelGroup) held(at int) string     { return nodeText(m.Nodes[at].Holds()) }
+func (m modelGroup) contents(at int) string { return nodeText(m.Nodes[at].Holds()) }
 
 // nodeText returns the contents of a node, for comparison.
-func nodeText(counters map[string]uint64, known limit.Record) string {
+func nodeText(counters map[string]uint64, record limit.Record) string {
 	var all []string
 	for name, id := range counters {
 		all = append(all, fmt.Sprintf("row %s %d", name, id))
 	}
-	return strings.Join(append(slices.Sorted(slices.Values(all)), recordText(known)...), "\n")
+	return strings.Join(append(slices.Sorted(slices.Values(all)), recordText(record)...), "\n")
 }
 
-func recordText(known limit.Record) (all []string) {
-	for _, h := range known.Holders {
+func recordText(record limit.Record) (all []string) {
+	for _, h := range record.Holders {
 		all = append(all, fmt.Sprintf("holder %+v", h))
 	}
-	for _, l := range known.Limits {
+	for _, l := range record.Limits {
 		all = append(all, fmt.Sprintf("limit %+v", l))
 	}
 	slices.Sort(all)
@@ -516,17 +516,17 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	if rng.IntN(3) > 0 {
 		name = "photos"
 	}
-	counters, known := c.model.Nodes[at].Holds()
-	slices.SortFunc(known.Limits, func(a, b limit.Limit) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	counters, limits := c.model.Nodes[at].Holds()
+	slices.SortFunc(limits.Limits, func(a, b limit.Limit) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	position, n := counters[name], 1+uint64(rng.IntN(5))
-	top := known.Holder()
+	top := limits.Holder()
 	if rng.IntN(4) == 0 {
 		top.Term = uint64(rng.IntN(4))
 	}
-	var own limit.Limit
-	for _, l := range known.Limits {
+	var recorded limit.Limit
+	for _, l := range limits.Limits {
 		if l.Name == name && l.Giver == c.model.Nodes[at].ID {
-			own = l
+			recorded = l
 		}
 	}
 	what := fmt.Sprintf(" %s on node %d, term %d", name, at, top.Term)
@@ -576,8 +576,8 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	case x == 0:
 		scope := []limit.Scope{{}, {Name: name}, {All: true}}[rng.IntN(3)]
 		return inGroup(fmt.Sprintf("read %+v", scope)+what, func(g *limit.Group) string {
-			known, err := g.Store.Record(ctx, scope)
-			return fmt.Sprint(outcomeInGroup(err), recordText(known))
+			limits, err := g.Store.Record(ctx, scope)
+			return fmt.Sprint(outcomeInGroup(err), recordText(limits))
 		})
 	case x == 1:
 		return inGroup("counter"+what, func(g *limit.Group) string {
@@ -594,7 +594,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 			return outcomeInGroup(g.Store.Want(ctx, mine, name, end, stands))
 		})
 	case x < 8:
-		end := own.Wanted + uint64(rng.IntN(3)) - min(own.Wanted, 1)
+		end := recorded.Wanted + uint64(rng.IntN(3)) - min(recorded.Wanted, 1)
 		return inGroup(fmt.Sprintf("grant %d", end)+what, func(g *limit.Group) string { return outcomeInGroup(g.Store.Grant(ctx, mine, name, end)) })
 	case x == 8 && often:
 		claimed := limit.Holder{ID: mine.ID, Term: top.Term + uint64(rng.IntN(2)), Complete: rng.IntN(2) == 0}
@@ -614,7 +614,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		})
 	case x == 9 && often:
 		b := &limit.Beginning{Holder: mine.ID, Term: top.Term, Open: rng.IntN(2) == 0, Wanted: make(map[string]uint64)}
-		for _, l := range known.Limits {
+		for _, l := range limits.Limits {
 			b.Wanted[l.Name] = max(b.Wanted[l.Name], l.Wanted+uint64(rng.IntN(2)*rng.IntN(500)))
 		}
 		return inGroup(fmt.Sprintf("install %+v", *b)+what, func(g *limit.Group) string {
@@ -647,7 +647,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	case x == 18:
 		return watched("still holds"+what, func(g *limit.Group) string { return outcomeInGroup(g.StillHolds(ctx)) })
 	case x < 26:
-		ceiling := max(own.Granted, 10)
+		ceiling := max(recorded.Granted, 10)
 		if rng.IntN(4) == 0 {
 			ceiling = max(position+uint64(rng.IntN(6)), 10)
 		}
@@ -745,7 +745,7 @@ func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 				t.Fatalf("seed %d:\n%s\nservers say %q, the model %q", seed, strings.Join(done, "\n"), got, want)
 			}
 			for at := range modelledNodes {
-				if got, want := real.held(at), c.model.held(at); got != want {
+				if got, want := real.contents(at), c.model.contents(at); got != want {
 					t.Fatalf("seed %d: node %d holds\n%s\n\nsimulated\n%s\n\nafter\n%s", seed, at, got, want, strings.Join(done, "\n"))
 				}
 			}
@@ -784,7 +784,7 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 				wg.Go(func() { got[i] = d.do(real) })
 			}
 			wg.Wait()
-			held := real.held(0)
+			stored := real.contents(0)
 			done = append(done, fmt.Sprintf("%s: %s, and %s: %s", both[0].what, got[0], both[1].what, got[1]))
 			var after *simulation.Group
 			var could []string
@@ -823,7 +823,7 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 					if lost == 0 && (order == 0 || order == 1<<6-1) {
 						could = append(could, fmt.Sprintf("%q and\n%s", want, nodeText(m.Nodes[0].Holds())))
 					}
-					if got == want && nodeText(m.Nodes[0].Holds()) == held {
+					if got == want && nodeText(m.Nodes[0].Holds()) == stored {
 						after = m
 						if order&1 == 1 {
 							turned++
@@ -835,7 +835,7 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 				}
 			}
 			if after == nil {
-				t.Fatalf("seed %d:\n%s\nthe server holds\n%s\n\nin one order\n%s", seed, strings.Join(done, "\n"), held, strings.Join(could, "\n\nin the other\n"))
+				t.Fatalf("seed %d:\n%s\nthe server holds\n%s\n\nin one order\n%s", seed, strings.Join(done, "\n"), stored, strings.Join(could, "\n\nin the other\n"))
 			}
 			c.model.Group, c.model.actor = after, after.Client("model")
 		}

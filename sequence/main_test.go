@@ -136,8 +136,8 @@ func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options
 		defer stop()
 		_ = s.Close(ctx) // the server may have been killed
 		checkSums(t, s)
-		if held := s.Stats().Cached; held != 0 {
-			t.Errorf("%d numbers are held behind the end", held)
+		if cached := s.Stats().Cached; cached != 0 {
+			t.Errorf("%d numbers are held behind the end", cached)
 		}
 	})
 	return s

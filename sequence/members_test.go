@@ -424,8 +424,8 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 		}
 		return true
 	})
-	if known, err := maker.Exists(t.Context(), []byte("late")); known || err == nil {
-		t.Errorf("asked whether it is known: got %v, %v, want an error", known, err)
+	if exists, err := maker.Exists(t.Context(), []byte("late")); exists || err == nil {
+		t.Errorf("asked whether it is known: got %v, %v, want an error", exists, err)
 	}
 	var rows int
 	if err := f[2].db.QueryRow("SELECT COUNT(*) FROM sequence WHERE name = 'late'").Scan(&rows); err != nil || rows != 0 {

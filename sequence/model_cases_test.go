@@ -257,7 +257,7 @@ func TestServersDoInEachCaseWhatTheSimulationSays(t *testing.T) {
 				for at := range modelledNodes {
 					var got, want string
 					for range 500 { // a stopped server does it in a moment
-						if got, want = real.held(at), model.held(at); got == want {
+						if got, want = real.contents(at), model.contents(at); got == want {
 							break
 						}
 						time.Sleep(10 * time.Millisecond)

@@ -158,14 +158,14 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
 	name := []byte("photos")
-	if known, err := s.Exists(context.Background(), name); err != nil || known {
-		t.Fatalf("Known = %v, %v; want false", known, err)
+	if exists, err := s.Exists(context.Background(), name); err != nil || exists {
+		t.Fatalf("Known = %v, %v; want false", exists, err)
 	}
 	p.exec(t, "INSERT INTO sequence VALUES ('photos', 100)")
 	inserted := time.Now()
 	eventually(t, "the row is seen", func() bool {
-		known, err := s.Exists(context.Background(), name)
-		return err == nil && known
+		exists, err := s.Exists(context.Background(), name)
+		return err == nil && exists
 	})
 	if waited := time.Since(inserted); waited > 10*sequence.Inside(s).Timing().Unknown {
 		t.Errorf("the row was seen after %v, want about %v at most", waited, sequence.Inside(s).Timing().Unknown)
@@ -280,8 +280,8 @@ func TestALookupKeepsItsNameWhenItsCallerGivesUp(t *testing.T) {
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, sequence.ErrUnknown) {
 			t.Fatalf("Take without patience: got %v, want Canceled or ErrUnknown", err)
 		}
-		if known, err := s.Exists(context.Background(), []byte(ghost)); known || err != nil {
-			t.Fatalf("%s is known: %v, %v; it was never made", ghost, known, err)
+		if exists, err := s.Exists(context.Background(), []byte(ghost)); exists || err != nil {
+			t.Fatalf("%s is known: %v, %v; it was never made", ghost, exists, err)
 		}
 	}
 }

@@ -88,8 +88,8 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		sequence.Inside(a).SetHome("photos", other) // "": as if it was read before, and arrived late
 		takes("its home was said to be " + strconv.Quote(other))
 	}
-	if known := sequence.Inside(a).Home("photos"); known.Name() != home.Name() {
-		t.Errorf("a takes %v for its home at the end, want %v", known.Name(), home.Name())
+	if found := sequence.Inside(a).Home("photos"); found.Name() != home.Name() {
+		t.Errorf("a takes %v for its home at the end, want %v", found.Name(), home.Name())
 	}
 
 	// A proxy that changed that died before it had written it to all: the newer version counts, and

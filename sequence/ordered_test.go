@@ -278,8 +278,8 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 
 	refused := func(err error, is string) {
 		t.Helper()
-		var held *sequence.CachedError
-		if !errors.As(err, &held) || len(held.Proxies) != 1 || held.Proxies[0].ID != "gone" || held.Order == "" {
+		var cached *sequence.CachedError
+		if !errors.As(err, &cached) || len(cached.Proxies) != 1 || cached.Proxies[0].ID != "gone" || cached.Order == "" {
 			t.Errorf("got %v, want a HeldError that names the proxy that is gone", err)
 		}
 		wantText(t, err, is, "web7, process 12", "DELETE FROM")

@@ -89,22 +89,22 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, i := range all {
-		if left := i.CachedFor.Seconds(); left < covers[i.Name] || left > 3*covers[i.Name] {
-			t.Errorf("%s: seconds_left is %.1f, want %v or somewhat more", i.Name, left, covers[i.Name])
+		if seconds := i.CachedFor.Seconds(); seconds < covers[i.Name] || seconds > 3*covers[i.Name] {
+			t.Errorf("%s: seconds_left is %.1f, want %v or somewhat more", i.Name, seconds, covers[i.Name])
 		}
 	}
 	p.kill(t)
 	for name, rate := range rates {
-		held := sequence.Inside(s).Cached(name)
-		if float64(held) < rate*covers[name] {
-			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
+		cached := sequence.Inside(s).Cached(name)
+		if float64(cached) < rate*covers[name] {
+			t.Errorf("%s: %d numbers are held, want %v", name, cached, rate*covers[name])
 		}
 		waits := s.Stats().Waits
-		for range held {
+		for range cached {
 			numbers.add(t, name+" in the outage", hash(name)+mustTake(t, s, name, 1), 1)
 		}
 		if got := s.Stats().Waits - waits; got != 0 {
-			t.Errorf("%s: %d of %d calls waited in the outage", name, got, held)
+			t.Errorf("%s: %d of %d calls waited in the outage", name, got, cached)
 		}
 		_, err := s.Take(context.Background(), []byte(name), 1)
 		var away *sequence.UnavailableError
@@ -144,9 +144,9 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			for _, p := range f {
 				p.kill(t)
 			}
-			held, waits := c.Cached(), s.Stats().Waits
-			if held < rate*cover {
-				t.Errorf("%d numbers are held, want %d", held, rate*cover)
+			cached, waits := c.Cached(), s.Stats().Waits
+			if cached < rate*cover {
+				t.Errorf("%d numbers are held, want %d", cached, rate*cover)
 			}
 			serversAreAway(t, s, f, name)
 			newcomer := f.open(t, how)
@@ -154,11 +154,11 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			if all, err := newcomer.List(context.Background()); len(all) != 0 || !errors.As(err, new(*sequence.UnavailableError)) {
 				t.Errorf("the list of who has used none: got %v, %v, want an UnavailableError alone", all, err)
 			}
-			for range held {
+			for range cached {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 			}
 			if got := s.Stats().Waits - waits; got != 0 {
-				t.Errorf("%d of %d calls waited in the outage", got, held)
+				t.Errorf("%d of %d calls waited in the outage", got, cached)
 			}
 			for _, p := range f {
 				p.restart(t)
@@ -350,16 +350,16 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 		}
 		use(100, 10)
 		use(300, 5)
-		if held, want := cache.Cached(), uint64(300*sequence.DefaultOutageCover.Seconds()); held < want {
-			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", held, want)
+		if cached, want := cache.Cached(), uint64(300*sequence.DefaultOutageCover.Seconds()); cached < want {
+			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", cached, want)
 		}
 		if err := s.Flush(context.Background(), []byte("photos")); err != nil {
 			t.Fatal(err)
 		}
 		sequence.Inside(s).Beat()
 		synctest.Wait()
-		if held := cache.Cached(); held != 0 {
-			t.Errorf("%d numbers are held after FLUSH, although nobody asked", held)
+		if cached := cache.Cached(); cached != 0 {
+			t.Errorf("%d numbers are held after FLUSH, although nobody asked", cached)
 		}
 	})
 }

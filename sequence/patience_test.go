@@ -252,14 +252,14 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
 	for what, one := range map[string]struct {
-		turn await.Lock
+		lock await.Lock
 		ask  func(ctx context.Context) error
 	}{
 		"the plan":     {sequence.Inside(s).ReadingPlan(), sequence.Inside(s).MeetPlan},
 		"another plan": {sequence.Inside(s).ReadingPlan(), sequence.Inside(s).ReadPlan},
 		"a round":      {sequence.Inside(s).Following(), sequence.Inside(s).Look},
 	} {
-		one.turn.MustAcquire()
+		one.lock.MustAcquire()
 		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 		answer := make(chan error, 1)
 		go func() { answer <- one.ask(ctx) }()
@@ -272,7 +272,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 			t.Errorf("%s: it waits for ever", what)
 		}
 		stop()
-		one.turn.Release()
+		one.lock.Release()
 	}
 }
 
@@ -349,8 +349,8 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })
 			return errors.Join(err, errLock)
 		})
-		if told := failed("photos", err); !errors.As(told, new(*sequence.UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
-			t.Errorf("after %d conflicts got %v, want an error of unknown outcome", conflicts, told)
+		if shown := failed("photos", err); !errors.As(shown, new(*sequence.UnavailableError)) || !strings.Contains(shown.Error(), "outcome is unknown") {
+			t.Errorf("after %d conflicts got %v, want an error of unknown outcome", conflicts, shown)
 		}
 		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 			t.Fatal(err)

@@ -159,8 +159,8 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 		if key, err := s.TakeRun(ctx, []byte(name), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("%s gives %+v, %v", name, key, err)
 		}
-		if known, err := s.Exists(ctx, []byte(name)); known || err != nil {
-			t.Errorf("%s exists: %v, %v", name, known, err)
+		if exists, err := s.Exists(ctx, []byte(name)); exists || err != nil {
+			t.Errorf("%s exists: %v, %v", name, exists, err)
 		}
 		for _, force := range []bool{false, true} {
 			if _, err := s.Alter(ctx, []byte(name), sequence.Alteration{Restart: ref(uint64(1)), Force: force}); !errors.Is(err, sequence.ErrUnknown) {
@@ -382,13 +382,13 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		l.take(t, s, "po")
 		eventually(t, "counters of days that are over are forgotten", func() bool {
 			sequence.Inside(s).Beat()
-			known := 0
+			periods := 0
 			for _, name := range sequence.Inside(s).Names() {
 				if strings.HasPrefix(name, "po@") {
-					known++
+					periods++
 				}
 			}
-			return known <= 2
+			return periods <= 2
 		})
 	}
 }
@@ -749,8 +749,8 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 			if took, err := behind.TakeRun(t.Context(), []byte("po"), 1); !errors.As(err, &wrong) {
 				t.Errorf("a proxy that is a day behind gives %+v, %v", took, err)
 			}
-			left := "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@2025%'"
-			if n := f[deleted[0]].count(t, left); n != 0 {
+			ofLastYear := "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@2025%'"
+			if n := f[deleted[0]].count(t, ofLastYear); n != 0 {
 				t.Errorf("a proxy that is a day behind has made %d rows", n)
 			}
 			clock.set(eve.Add(time.Minute))
@@ -765,7 +765,7 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 					}
 				}
 			}
-			if n := f[deleted[0]].count(t, left); n != 0 {
+			if n := f[deleted[0]].count(t, ofLastYear); n != 0 {
 				t.Errorf("%d rows were made", n)
 			}
 		})

@@ -25,11 +25,11 @@ func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	e.places[1].exec(t, "UPDATE sequence SET id = 900 WHERE name = 'photos'")
 	e.links[1].Mend()
 	e.bringBack(t, s, 1, 0, now)
-	told := logs.FilterMessage("numbers given above a floor").All()
-	if len(told) != 1 {
-		t.Fatalf("got %d lines about it, want 1: %+v", len(told), logs.All())
+	logged := logs.FilterMessage("numbers given above a floor").All()
+	if len(logged) != 1 {
+		t.Fatalf("got %d lines about it, want 1: %+v", len(logged), logs.All())
 	}
-	if got := told[0].ContextMap(); got["sequence"] != "photos" || got["gave_up_to"] != "900" || got["floor"] != uint64(500) || got["plan"] != now.Number {
+	if got := logged[0].ContextMap(); got["sequence"] != "photos" || got["gave_up_to"] != "900" || got["floor"] != uint64(500) || got["plan"] != now.Number {
 		t.Errorf("got %v, want photos, 900, 500 and plan %d", got, now.Number)
 	}
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})

@@ -101,8 +101,8 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 		now := e.change(t, s, change)
 		other := e.open(t, steadySize(5), patience(30*time.Second), e.first(1))
 		for _, name := range []string{"photos", "albums"} {
-			if known, err := other.Exists(t.Context(), []byte(name)); !known || err != nil {
-				t.Errorf("after %+v: %s is known: %v, %v", change, name, known, err)
+			if exists, err := other.Exists(t.Context(), []byte(name)); !exists || err != nil {
+				t.Errorf("after %+v: %s is known: %v, %v", change, name, exists, err)
 			}
 			takeAll(t, other, h, name, 20)
 			takeAll(t, s, h, name, 20)
@@ -125,13 +125,13 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 	s, holder := e.open(t, patience(30*time.Second)), e.open(t, steadySize(1000), patience(30*time.Second))
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	told := func() bool { // the version that it obeys
+	confirmed := func() bool { // the version that it obeys
 		var n int
 		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", sequence.Inside(holder).ID()).Scan(&n)
 		return err == nil && n == 1
 	}
 	first := mustTake(t, holder, "photos", 1)
-	eventually(t, "the proxy is registered with the second server", told)
+	eventually(t, "the proxy is registered with the second server", confirmed)
 	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(1)})
 	eventually(t, "it knows that this one has left", func() bool { return sequence.Inside(holder).Plan().Number == now.Number })
 	if err := sequence.Inside(holder).Following().Acquire(t.Context()); err != nil {
@@ -143,7 +143,7 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}
 	now = e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	eventually(t, "it is registered with the new one", told)
+	eventually(t, "it is registered with the new one", confirmed)
 	if next := mustTake(t, holder, "photos", 1); next != first+1 {
 		t.Errorf("got %d after %d, want the next one from memory", next, first)
 	}

@@ -37,9 +37,9 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					t.Fatalf("got %+v, %v; want a plan of both", now, err)
 				}
 				for i := range 2 {
-					goes, known := e.limit(t, i, i, now.Number).Granted, e.limit(t, 1-i, i, now.Number).Wanted
-					if goes == 0 || goes > known {
-						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, known)
+					goes, recorded := e.limit(t, i, i, now.Number).Granted, e.limit(t, 1-i, i, now.Number).Wanted
+					if goes == 0 || goes > recorded {
+						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, recorded)
 					}
 				}
 				sequence.Inside(s).StartFollowing()

@@ -379,19 +379,19 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	s := e.open(t)
-	told := make(map[string]error) // by step
+	refused := make(map[string]error) // by step
 	second := func(step, _ string) error {
-		if told[step] == nil {
-			_, told[step] = s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
+		if refused[step] == nil {
+			_, refused[step] = s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
 		}
 		return nil
 	}
 	want := func(p *sequence.Plan, steps ...string) {
 		t.Helper()
 		for _, step := range steps {
-			wantText(t, told[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "wait for it")
+			wantText(t, refused[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "wait for it")
 		}
-		clear(told)
+		clear(refused)
 	}
 	sequence.Inside(s).OnPlanStep(second)
 	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})

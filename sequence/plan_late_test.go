@@ -61,12 +61,12 @@ func TestARowThatIsMadeByHandIsToldOfOnceItsMemberObeys(t *testing.T) {
 			return err
 		}
 		p := said.Plans[len(said.Plans)-1]
-		known, err := first.Knowledge(t.Context(), &p)
+		knowledge, err := first.Knowledge(t.Context(), &p)
 		if err != nil {
 			return err
 		}
 		takeAll(t, other, h, "late", 50)
-		if brought, err := added.Obey(t.Context(), &p, known.Floors, []change.Knowledge{known}); !brought || err != nil {
+		if brought, err := added.Obey(t.Context(), &p, knowledge.Floors, []change.Knowledge{knowledge}); !brought || err != nil {
 			t.Errorf("it obeys: %v, %v", brought, err)
 		}
 		e.places[1].id(t, "photos")

@@ -97,13 +97,13 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 		}
 		return plan
 	}
-	left := proposed()
+	proposal := proposed()
 	e.links[0].Cut()
 	without := func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1), e.options(2)} }
 	cut := e.open(t, without, patience(30*time.Second))
 	now := e.change(t, cut, sequence.PlanChange{Remove: e.addr(0)})
-	if left == 0 || now.Number != left {
-		t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, left)
+	if proposal == 0 || now.Number != proposal {
+		t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, proposal)
 	}
 	e.links[0].Mend()
 

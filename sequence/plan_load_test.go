@@ -55,14 +55,14 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 			others = append(others, number)
 		}
 	})
-	held := func(s *sequence.Sequences) (held, waits uint64) {
+	cachedAndWaited := func(s *sequence.Sequences) (cached, waits uint64) {
 		c := sequence.Inside(s).Cache("photos")
 		return c.Cached(), c.HasWaited()
 	}
 	// Their rate is known when they have cached some seconds' worth.
 	eventually(t, "the caches have filled", func() bool {
 		for _, s := range proxies {
-			if held, _ := held(s); held < 100_000 {
+			if cached, _ := cachedAndWaited(s); cached < 100_000 {
 				return false
 			}
 		}
@@ -70,7 +70,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 	})
 	var before []uint64
 	for _, s := range proxies {
-		_, waits := held(s)
+		_, waits := cachedAndWaited(s)
 		before = append(before, waits)
 	}
 	var now sequence.Plan
@@ -78,7 +78,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		now = e.change(t, admin, change)
 	}
 	for i, s := range proxies {
-		if _, waits := held(s); waits != before[i] {
+		if _, waits := cachedAndWaited(s); waits != before[i] {
 			t.Errorf("proxy %d: %d calls waited", i, waits-before[i])
 		}
 		eventually(t, "the proxy obeys the last plan", func() bool { return sequence.Inside(s).Plan().Number == now.Number })

@@ -116,9 +116,9 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	ballot := uint64(rng.IntN(3) + 1)
 	base := uint64(rng.IntN(4))
 	kind := rng.IntN(12)
-	if known := m.model.Member.Plans; len(known) > 0 && rng.IntN(4) > 0 { // mostly one that has an effect
-		numbers := slices.Sorted(maps.Keys(known))
-		now := known[numbers[rng.IntN(len(numbers))]]
+	if plans := m.model.Member.Plans; len(plans) > 0 && rng.IntN(4) > 0 { // mostly one that has an effect
+		numbers := slices.Sorted(maps.Keys(plans))
+		now := plans[numbers[rng.IntN(len(numbers))]]
 		at := slices.IndexFunc(m.plans, func(p *sequence.Plan) bool { return p.UUID == now.UUID })
 		p, ballot = m.plans[at], now.Ballot
 		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.Overtaken: {2, 8, 10}, change.InForce: {0, 8, 9}}[now.State]
@@ -157,8 +157,8 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 6, 7:
 		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot, floors, holders) })
 	case 8:
-		left := rng.IntN(2) == 0
-		return deed{fmt.Sprintf("let go, left %v%s", left, what), func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p, left)) }}
+		abandoned := rng.IntN(2) == 0
+		return deed{fmt.Sprintf("let go, left %v%s", abandoned, what), func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p, abandoned)) }}
 	case 9:
 		name, ceiling, plan := []string{"photos", "none"}[rng.IntN(2)], uint64(1+rng.IntN(2000)), m.model.Member.Plan
 		giver, granted := "other", uint64(0)
@@ -196,8 +196,8 @@ func (m *modelled) each(t *testing.T, text string, f func(scan func(...any) erro
 	}
 }
 
-// held returns what the server contains, in the simulation's form.
-func (m *modelled) held(t *testing.T) *simulation.Member {
+// contents returns what the server contains, in the simulation's form.
+func (m *modelled) contents(t *testing.T) *simulation.Member {
 	t.Helper()
 	ctx := t.Context()
 	got := simulation.NewMember(m.model.Member.Address)
@@ -291,7 +291,7 @@ func TestASimulatedMemberDoesWhatAServerDoes(t *testing.T) {
 			if got != want {
 				t.Fatalf("seed %d: the server says %q, the model %q, of\n%s", seed, got, want, strings.Join(done, "\n"))
 			}
-			if got, want := text(m.held(t)), text(m.model.Member); got != want {
+			if got, want := text(m.contents(t)), text(m.model.Member); got != want {
 				t.Fatalf("seed %d: the server holds\n%s\n\nthe model\n%s\n\nafter\n%s", seed, got, want, strings.Join(done, "\n"))
 			}
 		}
@@ -322,16 +322,16 @@ func TestStepsAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 			var want, turned [2]string
 			want[0], want[1] = first.do(one), second.do(one)
 			turned[1], turned[0] = second.do(other), first.do(other)
-			held := text(m.held(t))
+			stored := text(m.contents(t))
 			switch {
-			case got == want && held == text(one.Member):
+			case got == want && stored == text(one.Member):
 				m.model = one
-			case got == turned && held == text(other.Member):
+			case got == turned && stored == text(other.Member):
 				m.model = other
 				both++
 			default:
 				t.Fatalf("seed %d: %s and %s at the same time say %q and leave\n%s\n\none after the other %q and\n%s\n\nturned %q and\n%s",
-					seed, first.what, second.what, got, held, want, text(one.Member), turned, text(other.Member))
+					seed, first.what, second.what, got, stored, want, text(one.Member), turned, text(other.Member))
 			}
 		}
 		t.Logf("seed %d: the second went first %d times", seed, both)

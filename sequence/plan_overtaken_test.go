@@ -58,9 +58,9 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 				l.Cut()
 			}
 		}
-		left := e.open(t, steadySize(5), patient, e.first(alone))
-		ceilingsAhead(left, 400)
-		got, err := toTheCeiling(t, left, h, "photos")
+		remaining := e.open(t, steadySize(5), patient, e.first(alone))
+		ceilingsAhead(remaining, 400)
+		got, err := toTheCeiling(t, remaining, h, "photos")
 		wantText(t, err, "photos", "ceiling", "SEQPROXY REMOVE SEQUENCE SERVER")
 		if got == 0 {
 			t.Errorf("server %d alone gave no number, want some up to its ceiling", alone)

@@ -76,14 +76,14 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 			now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			gone := errors.New("the connection was cut")
 			made, undone := 0, 0
-			for leaveAt, left := 1, true; left; leaveAt++ {
+			for leaveAt, again := 1, true; again; leaveAt++ {
 				admin := e.open(t)
 				ctx, leave := context.WithCancelCause(context.Background())
 				steps := 0
-				left = false
+				again = false
 				sequence.Inside(admin).OnPlanStep(func(string, string) error {
 					if steps++; steps == leaveAt {
-						left = true
+						again = true
 						leave(gone)
 					}
 					return nil
@@ -93,7 +93,7 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 				leave(nil)
 				now = e.nothingIsLeft(t, h, "photos")
 				switch {
-				case !left:
+				case !again:
 				case now.Number == before:
 					undone++
 					if err == nil {

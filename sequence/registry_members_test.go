@@ -33,11 +33,11 @@ func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alter
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 	defer stop()
 	_, err := s.Alter(ctx, []byte(name), a)
-	var held *sequence.CachedError
+	var cached *sequence.CachedError
 	switch {
 	case err == nil:
 		t.Errorf("%s is changed while a proxy holds numbers of it", name)
-	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p sequence.Proxy) bool { return p.ID == sequence.Inside(by).ID() }):
+	case errors.As(err, &cached) && !slices.ContainsFunc(cached.Proxies, func(p sequence.Proxy) bool { return p.ID == sequence.Inside(by).ID() }):
 		t.Errorf("got %v, want an error about that proxy", err)
 	}
 }
@@ -155,8 +155,8 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	a, b, idle := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10)), e.open(t)
 	wantTaken(t, b, "photos", 1)
 	settled(t, b, "photos")
-	if known, err := idle.Exists(t.Context(), []byte("photos")); !known || err != nil {
-		t.Fatal(known, err)
+	if exists, err := idle.Exists(t.Context(), []byte("photos")); !exists || err != nil {
+		t.Fatal(exists, err)
 	}
 	sequence.Inside(idle).StartFollowing()
 	e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
@@ -347,17 +347,17 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 			e.change(t, a, sequence.PlanChange{Remove: e.addr(2)})
 			e.change(t, a, sequence.PlanChange{Remove: e.addr(1)})
 			_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: new(uint64(1)), Force: true})
-			var held *sequence.RegisteredError
-			if !errors.As(err, &held) || len(held.Proxies) != 1 {
+			var registered *sequence.RegisteredError
+			if !errors.As(err, &registered) || len(registered.Proxies) != 1 {
 				t.Fatalf("got %v, want that one proxy may hold numbers", err)
 			}
-			switch p := held.Proxies[0]; {
+			switch p := registered.Proxies[0]; {
 			case !away && p.ID != sequence.Inside(b).ID():
 				t.Errorf("got %v, want an error about that proxy", err)
 			case away && !strings.Contains(err.Error(), e.addr(2)):
 				t.Errorf("got %v, want an error about those that nobody knows", err)
 			}
-			e.places[0].exec(t, "DELETE FROM sequence_proxy WHERE id = '"+held.Proxies[0].ID+"'") // as the error says
+			e.places[0].exec(t, "DELETE FROM sequence_proxy WHERE id = '"+registered.Proxies[0].ID+"'") // as the error says
 			if _, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: new(uint64(1)), Force: true}); err != nil {
 				t.Error(err)
 			}

@@ -56,9 +56,9 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := make(map[string]bool)
+	listed := make(map[string]bool)
 	for _, one := range all {
-		left[one.ID] = true
+		listed[one.ID] = true
 		if one.Silent < 0 || one.Stale() {
 			t.Errorf("got %+v, want one that was heard of just now", one)
 		}
@@ -67,8 +67,8 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
 		sequence.Inside(first).First().Registry.ID: true, sequence.Inside(second).First().Registry.ID: true,
 	} {
-		if left[id] != want {
-			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)
+		if listed[id] != want {
+			t.Errorf("entry %s is there: %v, want %v", id, listed[id], want)
 		}
 	}
 

@@ -212,19 +212,19 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	mustTake(t, s, "photos", 10)
 	settled(t, s, "photos")
 	before := p.id(t, "photos")
-	held := s.Stats().Cached
+	cached := s.Stats().Cached
 
 	link.LoseAnswers() // the statement is executed, and its answer is lost
 	answer := make(chan uint64, 1)
-	go func() { answer <- mustTake(t, s, "photos", held+50) }()
+	go func() { answer <- mustTake(t, s, "photos", cached+50) }()
 	eventually(t, "the answer is lost although the row moved", func() bool { return link.Lost() > 0 && p.id(t, "photos") > before })
 	lostUpTo := p.id(t, "photos")
 	link.Mend()
 	if first := <-answer; first <= lostUpTo {
 		t.Errorf("got %d, want more than %d: the lost range may not be used", first, lostUpTo)
 	}
-	if got := s.Stats().Unused[stats.UnusedUnknownCommit]; got < held+50 {
-		t.Errorf("got %d numbers counted as lost, want %d or more", got, held+50)
+	if got := s.Stats().Unused[stats.UnusedUnknownCommit]; got < cached+50 {
+		t.Errorf("got %d numbers counted as lost, want %d or more", got, cached+50)
 	}
 }
 

@@ -300,21 +300,21 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := &sequence.CachedError{Sequence: "photos", Table: store.NewTable(p.schema, "sequence").Proxies}
+		cached := &sequence.CachedError{Sequence: "photos", Table: store.NewTable(p.schema, "sequence").Proxies}
 		for i := range all {
 			if all[i].ID == "other" {
-				held.Proxies = append(held.Proxies, all[i])
+				cached.Proxies = append(cached.Proxies, all[i])
 			}
 		}
-		if len(held.Proxies) == 1 && held.Proxies[0].Stale() && want[0] == "which lives, or did" {
+		if len(cached.Proxies) == 1 && cached.Proxies[0].Stale() && want[0] == "which lives, or did" {
 			continue
 		}
-		wantText(t, held, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)
-		if held.Several = true; strings.Contains(held.Error(), "DELETE") {
-			wantText(t, held, remove+", on each sequence server")
+		wantText(t, cached, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)
+		if cached.Several = true; strings.Contains(cached.Error(), "DELETE") {
+			wantText(t, cached, remove+", on each sequence server")
 		}
-		if lives := want[0] == "which lives, or did"; lives && strings.Contains(held.Error(), "DELETE") {
-			t.Errorf("one that lives is to be removed: %v", held)
+		if lives := want[0] == "which lives, or did"; lives && strings.Contains(cached.Error(), "DELETE") {
+			t.Errorf("one that lives is to be removed: %v", cached)
 		}
 	}
 }

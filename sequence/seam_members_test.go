@@ -53,8 +53,8 @@ func (in Inner) Members() (all []Server) {
 
 // Known are all servers that were ever members or configured. Those of the configuration come first.
 func (in Inner) Known() (all []Server) {
-	known, _ := in.s.servers.Known(context.Background())
-	for _, v := range known {
+	servers, _ := in.s.servers.Known(context.Background())
+	for _, v := range servers {
 		all = append(all, in.server(v))
 	}
 	return all
@@ -195,8 +195,8 @@ func (in Inner) SetHome(name, id string) {
 
 // HasHome reports whether a home was heard of.
 func (in Inner) HasHome(name string) bool {
-	_, known := in.s.servers.Next.HomeOf(name)
-	return known
+	_, ok := in.s.servers.Next.HomeOf(name)
+	return ok
 }
 
 // Stranger is a server as a process sees it that knows nothing of it. The caller closes it.
@@ -265,9 +265,9 @@ func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.Now()
-	g, left, err := v.s.servers.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
-	if left.Server != nil {
-		v.s.servers.NoteDue(members.Due{Name: name, Due: left})
+	g, due, err := v.s.servers.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
+	if due.Server != nil {
+		v.s.servers.NoteDue(members.Due{Name: name, Due: due})
 	}
 	return granted(g), err
 }

@@ -42,7 +42,7 @@ func (in Inner) Follows() bool {
 func (in Inner) Look(ctx context.Context) error { return in.s.follower.Refresh(ctx) }
 
 // Beat is what a sign of life tells of what is held.
-func (in Inner) Beat() (sequences int, held uint64) { return followerCaches(in).Holds() }
+func (in Inner) Beat() (sequences int, cached uint64) { return followerCaches(in).Holds() }
 
 // ID is the name of this process among the proxies.
 func (in Inner) ID() string { return in.s.servers.ID }

@@ -50,9 +50,9 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 // The server ends every connection that reserves after a silence, and none sooner than by its own
 // setting.
 func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
-	for _, c := range []struct{ own, want int }{{28800, 90}, {70, 70}} {
+	for _, c := range []struct{ timeout, want int }{{28800, 90}, {70, 70}} {
 		p := newPlace(t).withTable(t, nil)
-		p.exec(t, "SET GLOBAL wait_timeout = ?", c.own)
+		p.exec(t, "SET GLOBAL wait_timeout = ?", c.timeout)
 		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
 		conn, err := sequence.Inside(p.open(t)).First().Conn(t.Context())
 		if err != nil {
@@ -60,7 +60,7 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 		}
 		var got int
 		if err := conn.QueryRowContext(t.Context(), "SELECT @@SESSION.wait_timeout").Scan(&got); err != nil || got != c.want {
-			t.Errorf("where the server waits for %d seconds: got %d, %v, want %d", c.own, got, err, c.want)
+			t.Errorf("where the server waits for %d seconds: got %d, %v, want %d", c.timeout, got, err, c.want)
 		}
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)

@@ -306,8 +306,8 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	if err := sequence.Inside(s).StateFile().Close(); err != nil { // every write fails from now on
 		t.Fatal(err)
 	}
-	held := s.Stats().Cached
-	for n := range held {
+	cached := s.Stats().Cached
+	for n := range cached {
 		wantTaken(t, s, "photos", 2+n)
 	}
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
@@ -315,8 +315,8 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v, want that the file cannot be written", err)
 	}
 	wantText(t, err, `sequence "photos"`, "no number is left in memory", "no numbers are reserved until")
-	if id := p.id(t, "photos"); id != held+1 {
-		t.Errorf("the row has %d, want %d: nothing is reserved that cannot be remembered", id, held+1)
+	if id := p.id(t, "photos"); id != cached+1 {
+		t.Errorf("the row has %d, want %d: nothing is reserved that cannot be remembered", id, cached+1)
 	}
 }
 

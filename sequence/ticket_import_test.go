@@ -389,11 +389,11 @@ func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 				defer c.Close() //nolint:errcheck // the test is over
 				conns = append(conns, c)
 			}
-			all := func(when string, known bool) (above uint64) {
+			all := func(when string, imported bool) (above uint64) {
 				for i, c := range conns {
 					given.take(fmt.Sprintf("server %d, %s", i, when), 5, func() (uint64, error) { return app.direct(c) })
 				}
-				if !known {
+				if !imported {
 					return 0
 				}
 				return given.take("sequence, "+when, 5, func() (uint64, error) { return s.Take(context.Background(), []byte(name), 1) })

@@ -293,8 +293,8 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			b := &breaking{link: path}
 			b.after.Store(after)
 			err = conn.Raw(func(raw any) error {
-				own := raw.(*link.Conn)
-				b.DriverConn, own.DriverConn = own.DriverConn, b
+				taken := raw.(*link.Conn)
+				b.DriverConn, taken.DriverConn = taken.DriverConn, b
 				return nil
 			})
 			if err := errors.Join(err, conn.Close()); err != nil {

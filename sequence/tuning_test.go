@@ -24,20 +24,20 @@ func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
 		}
 		s.Tune(sequence.Tuning{OutageCover: time.Minute})
 		use(600)
-		if held := cache.Cached(); held < 60*rate || held > 3*60*rate {
-			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", held, 60*rate, 3*60*rate)
+		if cached := cache.Cached(); cached < 60*rate || cached > 3*60*rate {
+			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", cached, 60*rate, 3*60*rate)
 		}
 		s.Tune(sequence.Tuning{})
 		use(600)
-		if held := cache.Cached(); held < 900*rate {
-			t.Errorf("with the default cover %d numbers are held, want %d or more", held, 900*rate)
+		if cached := cache.Cached(); cached < 900*rate {
+			t.Errorf("with the default cover %d numbers are held, want %d or more", cached, 900*rate)
 		}
 		s.Tune(sequence.Tuning{CacheSize: 1_000_000, OutageCover: time.Nanosecond})
 		for range 3000 { // the low-water mark is the half of it
 			use(1)
 		}
-		if held := cache.Cached(); held < 400_000 {
-			t.Errorf("with a cache of a million %d numbers are held, want more than 400,000", held)
+		if cached := cache.Cached(); cached < 400_000 {
+			t.Errorf("with a cache of a million %d numbers are held, want more than 400,000", cached)
 		}
 	})
 }

@@ -44,8 +44,8 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		if sc.most != 1 {
 			t.Errorf("got up to %d reservations at a time, want 1", sc.most)
 		}
-		if held := sequence.Inside(s).Ending(); held != 0 {
-			t.Errorf("%d turns are kept", held)
+		if ending := sequence.Inside(s).Ending(); ending != 0 {
+			t.Errorf("%d turns are kept", ending)
 		}
 	})
 }

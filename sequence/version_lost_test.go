@@ -41,9 +41,9 @@ func newLossy(t *testing.T, change ...func(*sequence.Options)) *lossy {
 	mustTake(t, e.b.Sequences, "photos", 1)
 	settled(t, e.b.Sequences, "photos")
 	within(t, time.Minute, "both proxies have told what they obey", func() bool {
-		var told int
-		err := e.pools[0].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version = ?", e.version).Scan(&told)
-		return err == nil && told == 2
+		var confirmed int
+		err := e.pools[0].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version = ?", e.version).Scan(&confirmed)
+		return err == nil && confirmed == 2
 	})
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
@@ -239,10 +239,10 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	p.exec(t, "UPDATE sequence_options SET version = version + ?", ahead)
 	p.exec(t, "UPDATE sequence_version SET version = version + ?", ahead)
 	within(t, time.Minute, "the proxy obeys it", func() bool {
-		var told int
+		var confirmed int
 		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_version AS o WHERE sequence_proxy.version = o.version AND sequence_proxy.id = ?",
-			sequence.Inside(b).First().Registry.ID).Scan(&told)
-		return err == nil && told == 1
+			sequence.Inside(b).First().Registry.ID).Scan(&confirmed)
+		return err == nil && confirmed == 1
 	})
 	sequence.Inside(b).StopFollowing()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")

@@ -26,8 +26,8 @@ func TestACounterKnowsWhatIsLeft(t *testing.T) {
 		{countsBy(1, 5, 0), math.MaxUint64, 0}, // the end is not known
 	} {
 		next, ok := c.of.next()
-		if left := c.of.left(); left != c.left || ok != (c.next != 0) || ok && next != c.next {
-			t.Errorf("%+v: %d are left, next is %d, %v; want %d, %d", c.of, left, next, ok, c.left, c.next)
+		if remaining := c.of.left(); remaining != c.left || ok != (c.next != 0) || ok && next != c.next {
+			t.Errorf("%+v: %d are left, next is %d, %v; want %d, %d", c.of, remaining, next, ok, c.left, c.next)
 		}
 	}
 }

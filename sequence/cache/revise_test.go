@@ -8,7 +8,7 @@ import (
 )
 
 func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
-	held := func(cur segment.Segment, queue ...segment.Segment) *Cache {
+	cacheWith := func(cur segment.Segment, queue ...segment.Segment) *Cache {
 		c := cacheOf(&process{size: 10})
 		c.stock.cur, c.stock.queue, c.stock.cached = cur, queue, cur.Remaining()
 		for _, q := range queue {
@@ -33,7 +33,7 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		"JSON":            {func(e *store.Row) { e.Def.JSONSafe = true }, []uint64{10, 11, 12, 20, 21, 22}},
 		"both ends":       {func(e *store.Row) { e.Past, e.Def.Max = 12, 21 }, []uint64{20, 21}},
 	} {
-		cache := held(segment.New(10, 12), segment.New(20, 22))
+		cache := cacheWith(segment.New(10, 12), segment.New(20, 22))
 		cache.Revise(changedRow(c.change))
 		if got := cache.Tally(); got.Cached != uint64(len(c.want)) || got.Unused.Sum() != 6-got.Cached {
 			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.Cached, got.Unused.Sum(), len(c.want), 6-len(c.want))

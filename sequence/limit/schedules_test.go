@@ -17,7 +17,7 @@ type kind struct {
 	what      string
 	nodes     int
 	cluster   bool
-	told      bool  // of its configurations, as group replication
+	reported  bool  // of its configurations, as group replication
 	single    bool  // one node of the cluster is written to
 	forgetful []int // nodes whose crash loses what they committed last
 }
@@ -28,8 +28,8 @@ var kinds = []kind{
 	{what: "a primary and two replicas, of which one does not flush", nodes: 3, forgetful: []int{2}},
 	{what: "a cluster", nodes: 3, cluster: true},
 	{what: "a cluster of which one node does not flush", nodes: 3, cluster: true, forgetful: []int{2}},
-	{what: "a replication group with a primary", nodes: 3, cluster: true, told: true, single: true},
-	{what: "a replication group in which all are primaries", nodes: 3, cluster: true, told: true},
+	{what: "a replication group with a primary", nodes: 3, cluster: true, reported: true, single: true},
+	{what: "a replication group in which all are primaries", nodes: 3, cluster: true, reported: true},
 }
 
 // estate is a group with proxies, in which things fail at random.
@@ -44,7 +44,7 @@ type estate struct {
 
 func (k *kind) start(seed uint64, faults simulation.GroupFaults) *estate {
 	e := &estate{kind: *k, rng: rand.New(rand.NewPCG(seed, 5))}
-	if k.told {
+	if k.reported {
 		e.Group = simulation.NewReplicationGroup(k.nodes, k.single, seed, name, k.forgetful...)
 	} else {
 		e.Group = simulation.NewGroup(k.nodes, k.cluster, seed, name, k.forgetful...)
