@@ -102,10 +102,10 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	// The replica has what a's calls waited for.
 	e.Cut(t, 1)
 	if _, _, err := a.SetValue(ctx, []byte("near"), 2000, true); err != nil {
-		t.Errorf("within its window: %v", err)
+		t.Errorf("within its window: got %v, want no error", err)
 	}
 	if _, _, err := a.SetValue(ctx, []byte("set"), 5*above, true); err == nil || !strings.Contains(err.Error(), "fail-over") {
-		t.Errorf("far ahead, where no replica hears of it: got %v, want an error that says that a fail-over could lose it", err)
+		t.Errorf("far ahead, where no replica records it: got %v, want an error that says that a fail-over could lose it", err)
 	}
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 	}
 	f[1].kill(t)
 	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{2 * chosen}); err != nil {
-		t.Errorf("with one that is dead: %v", err)
+		t.Errorf("with one that is dead: got %v, want no error", err)
 	}
 	f[1].restart(t)
 }

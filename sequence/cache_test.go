@@ -283,7 +283,7 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 				return // a run longer than the cache reserves exactly itself
 			}
 			if cached+want > exact {
-				t.Errorf("CACHE %d: reserves %d while %d are held", exact, want, cached)
+				t.Errorf("CACHE %d: reserves %d while %d are cached", exact, want, cached)
 			}
 		}
 		last := uint64(0)
@@ -298,7 +298,7 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 			}
 			last = first + n - 1
 			if cached := cache.Cached(); cached > exact {
-				t.Fatalf("CACHE %d: %d numbers are held after a take", exact, cached)
+				t.Fatalf("CACHE %d: %d numbers are cached after a take", exact, cached)
 			}
 		}
 		closeNow(t, s)
@@ -333,7 +333,7 @@ func TestCacheLoweredElsewhereIsObeyedAtTheNextReservation(t *testing.T) {
 		mustTake(t, s, "photos", 200) // below the low-water mark: fetches ahead
 		synctest.Wait()
 		if cached := cache.Cached(); cached != 10 {
-			t.Errorf("%d numbers are held after CACHE 10 was learned, want 10", cached)
+			t.Errorf("%d numbers are cached after CACHE 10 was learned, want 10", cached)
 		}
 		if got := mustTake(t, s, "photos", 1); got != 601 {
 			t.Errorf("got %d, want 601: the lowest numbers are kept", got)
@@ -367,7 +367,7 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 		time.Sleep(sequence.UsualTiming().LastBackoff + time.Millisecond)
 		synctest.Wait()
 		if cached := cache.Cached(); cached != 1000 {
-			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", cached)
+			t.Errorf("%d numbers are cached after the outage, want 1000 without anybody asking", cached)
 		}
 	})
 }
@@ -430,7 +430,7 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 		mustTake(t, s, "photos", 1) // from memory
 		synctest.Wait()
 		if cached := cache.Cached(); cached < 1000 {
-			t.Errorf("%d numbers are held after the server was mended, want 1000 or more: the next take fetches ahead", cached)
+			t.Errorf("%d numbers are cached after the server was mended, want 1000 or more: the next take fetches ahead", cached)
 		}
 	})
 }
@@ -557,9 +557,9 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 			mustTake(t, s, "photos", rate)
 			time.Sleep(time.Second)
 			if cached := cache.Cached(); second > 300 && cached < cover {
-				t.Fatalf("after %d s at %d/s %d numbers are held, want %d or more", second, rate, cached, cover)
+				t.Fatalf("after %d s at %d/s %d numbers are cached, want %d or more", second, rate, cached, cover)
 			} else if cached > 3*cover {
-				t.Fatalf("after %d s at %d/s %d numbers are held, want at most about twice %d", second, rate, cached, cover)
+				t.Fatalf("after %d s at %d/s %d numbers are cached, want at most about twice %d", second, rate, cached, cover)
 			}
 		}
 		steady := len(sc.calls())

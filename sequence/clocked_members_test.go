@@ -125,7 +125,7 @@ func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 					x.l.note(t, key, 1) // of a worker that is free again
 				} else if !strings.Contains(err.Error(), "is away") {
 					// No other member can record a ceiling of a new worker.
-					t.Errorf("of two members one is away: %v", err)
+					t.Errorf("of two members one is away: got %v, want no error", err)
 				}
 				if err := late.Close(t.Context()); err != nil {
 					t.Log(err)
@@ -192,7 +192,7 @@ func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 	f := newFleet(t, 2)
 	_, err := f.open(t, inSteps, patience(time.Minute)).Create(context.Background(), sequence.CreateOptions{Name: "k", Kind: snow(t)})
 	if !errors.Is(err, sequence.ErrSeveral) || !strings.Contains(fmt.Sprint(err), "SNOWFLAKE") {
-		t.Errorf("with two servers: %v", err)
+		t.Errorf("with two servers: got %v, want ErrSeveral about SNOWFLAKE", err)
 	}
 }
 

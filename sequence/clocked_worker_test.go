@@ -78,7 +78,7 @@ func TestTwoProxiesOfOneWorkerID(t *testing.T) {
 	for range 3 {
 		_, err := second.Take(ctx, []byte("photos"), 1)
 		if !errors.As(err, &worker) || worker.Free < 20*time.Minute {
-			t.Fatalf("the second one: %v", err)
+			t.Fatalf("the second one: got %v, want that the worker is free in 20 minutes or more", err)
 		}
 		wantText(t, err, "worker 5, which is the worker_id of this proxy, is in use for", " by "+host+", process ", ", worker 5: give each proxy another worker_id")
 		l.take(t, first, "photos", 10)

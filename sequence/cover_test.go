@@ -25,11 +25,11 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 		}
 		use(60, 600)
 		if cached := cache.Cached(); cached < 60*rate || cached > 3*60*rate {
-			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", cached, 60*rate, 3*60*rate)
+			t.Errorf("with a cover of a minute %d numbers are cached, want %d to %d", cached, 60*rate, 3*60*rate)
 		}
 		use(0, 600)
 		if cached := cache.Cached(); cached < 900*rate {
-			t.Errorf("with the configured cover %d numbers are held, want %d or more", cached, 900*rate)
+			t.Errorf("with the configured cover %d numbers are cached, want %d or more", cached, 900*rate)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 				}
 				least = max(least, percent[second])
 				if filled := float64(cache.Cached()) / full * 100; filled < least {
-					t.Fatalf("cover of %v: %d seconds after the first number %.1f %% of it is held, want %v %%", cover, second, filled, least)
+					t.Fatalf("cover of %v: %d seconds after the first number %.1f %% of it is cached, want %v %%", cover, second, filled, least)
 				}
 			}
 		})

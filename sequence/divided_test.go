@@ -88,7 +88,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 				waited <- answer{several, err}
 			}()
 		}
-		eventually(t, "who asks after "+at+" is told that it is frozen", func() bool { // or that no answer came in time
+		eventually(t, "who asks after "+at+" gets the error that it is frozen", func() bool { // or that no answer came in time
 			several, _, err := idle.Divided(t.Context())
 			if err == nil {
 				t.Errorf("after %s: got %v, want OutcomeFrozen", at, several)

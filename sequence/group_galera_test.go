@@ -232,7 +232,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 		t.Errorf("a name that was not met before: got %v, %v", exists, err)
 	}
 	if err := sequence.Inside(c.Sequences).First().Ping(t.Context()); err != nil {
-		t.Errorf("asked whether it works: %v", err)
+		t.Errorf("asked whether it works: got %v, want no error", err)
 	}
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 30)
@@ -291,7 +291,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 				continue
 			}
 			if err != nil {
-				t.Errorf("on the other node: %v", err)
+				t.Errorf("on the other node: got %v, want no error", err)
 				return
 			}
 			number, err := result.LastInsertId()
@@ -379,7 +379,7 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	}
 	err = conn.Raw(func(raw any) error { return raw.(*link.Conn).ResetSession(t.Context()) })
 	if err != nil {
-		t.Errorf("a connection to the chosen node: %v", err)
+		t.Errorf("a connection to the chosen node: got %v, want no error", err)
 	}
 	v.Moved()
 	err = conn.Raw(func(raw any) error { return raw.(*link.Conn).ResetSession(t.Context()) })

@@ -387,7 +387,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	a.take(t, "a", "photos", 40)
 	chosen := ceiling - 100
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err != nil {
-		t.Errorf("a number below the ceiling: %v", err)
+		t.Errorf("a number below the ceiling: got %v, want no error", err)
 	}
 	a.take(t, "a", "photos", 40)
 	if got := mustTake(t, e.join(t, "new", all).Sequences, "photos", 1); got <= chosen || got > ceiling {
@@ -808,7 +808,7 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 		t.Errorf("a sequence that is there: got %+v, %v", made, err)
 	}
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{50_000}); err != nil {
-		t.Errorf("a number below the row: %v", err)
+		t.Errorf("a number below the row: got %v, want no error", err)
 	}
 	if waited := b.logs.FilterMessage("windows not raised").All(); len(waited) > 0 {
 		t.Errorf("a window was asked for: %v", waited)

@@ -137,7 +137,7 @@ func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options
 		_ = s.Close(ctx) // the server may have been killed
 		checkSums(t, s)
 		if cached := s.Stats().Cached; cached != 0 {
-			t.Errorf("%d numbers are held behind the end", cached)
+			t.Errorf("%d numbers are cached after the end, want none", cached)
 		}
 	})
 	return s
@@ -147,11 +147,11 @@ func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options
 func checkSums(t testing.TB, s *sequence.Sequences) {
 	t.Helper()
 	if st := s.Stats(); st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
-		t.Errorf("%d numbers were reserved, of which %d were given, %d are held, and these unused: %v", st.Reserved, st.Given, st.Cached, st.Unused)
+		t.Errorf("%d numbers were reserved, of which %d were given, %d are cached, and these unused: %v", st.Reserved, st.Given, st.Cached, st.Unused)
 	}
 	for _, st := range s.BySequence() {
 		if st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
-			t.Errorf("%s: %d numbers were reserved, of which %d were given, %d are held, and these unused: %v",
+			t.Errorf("%s: %d numbers were reserved, of which %d were given, %d are cached, and these unused: %v",
 				st.Name, st.Reserved, st.Given, st.Cached, st.Unused)
 		}
 	}

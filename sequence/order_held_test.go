@@ -47,7 +47,7 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 		t.Fatal(err)
 	}
 	if ordered {
-		t.Error("it is an ORDER sequence at once, while numbers of the one before are held")
+		t.Error("it is an ORDER sequence at once, while numbers of the one before are cached: want that this waits")
 	}
 }
 

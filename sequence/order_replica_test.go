@@ -80,7 +80,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	// The reason for the option.
 	number, err := careless.Take(t.Context(), []byte("photos"), 1)
 	if err != nil {
-		t.Fatalf("a proxy that may go on without the replica: %v", err)
+		t.Fatalf("a proxy that may continue without the replica: got %v, want no error", err)
 	}
 	_ = broken.Record("careless", func() (uint64, uint64, error) { return number, number, nil })
 	if err := broken.Check(); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
@@ -90,7 +90,7 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	// The configuration counts at once, both ways.
 	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
 	if _, err := old.Take(t.Context(), []byte("photos"), 1); err != nil {
-		t.Errorf("a proxy that was told to go on without the replica: %v", err)
+		t.Errorf("a proxy that is configured to continue without the replica: got %v, want no error", err)
 	}
 	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
 	refused()

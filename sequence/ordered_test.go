@@ -252,7 +252,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 
 		mustAlter(t, a, "photos", order(false))
 		mustTake(t, a, "photos", 1)
-		eventually(t, "both hold numbers again", func() bool {
+		eventually(t, "both have cached numbers again", func() bool {
 			mustTake(t, b, "photos", 1)
 			return a.Stats().Cached > 0 && b.Stats().Cached > 0
 		})
@@ -280,7 +280,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 		t.Helper()
 		var cached *sequence.CachedError
 		if !errors.As(err, &cached) || len(cached.Proxies) != 1 || cached.Proxies[0].ID != "gone" || cached.Order == "" {
-			t.Errorf("got %v, want a HeldError that names the proxy that is gone", err)
+			t.Errorf("got %v, want a CachedError that names the proxy that is gone", err)
 		}
 		wantText(t, err, is, "web7, process 12", "DELETE FROM")
 	}
@@ -293,7 +293,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	mustTake(t, a, "users", 1)
 	settled(t, a, "users")
 	if got := a.Stats().Cached; got == 0 {
-		t.Error("no numbers are held of a sequence that did not become an ORDER sequence")
+		t.Error("no numbers are cached of a sequence that did not become an ORDER sequence, want some")
 	}
 	_, err = a.Create(ctx, sequence.CreateOptions{Name: "users", OrReplace: true, Order: true})
 	refused(err, "is no ORDER sequence: ")

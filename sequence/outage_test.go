@@ -78,7 +78,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		numbers.add(t, name+" at the start", hash(name)+mustTake(t, s, name, 1), 1)
 		c := sequence.Inside(s).Cache(name)
 		c.Pace(rate)
-		eventually(t, "the cover of "+name+" is held", func() bool {
+		eventually(t, "the cover of "+name+" is cached", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
 			return float64(c.Cached()) >= rate*covers[name]
 		})
@@ -97,7 +97,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	for name, rate := range rates {
 		cached := sequence.Inside(s).Cached(name)
 		if float64(cached) < rate*covers[name] {
-			t.Errorf("%s: %d numbers are held, want %v", name, cached, rate*covers[name])
+			t.Errorf("%s: %d numbers are cached, want %v", name, cached, rate*covers[name])
 		}
 		waits := s.Stats().Waits
 		for range cached {
@@ -135,7 +135,7 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				c = sequence.Inside(s).Cache("photos")
 			}
-			eventually(t, "the cover is held", func() bool {
+			eventually(t, "the cover is cached", func() bool {
 				c.Pace(rate)
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				return c.Cached() >= rate*cover
@@ -146,7 +146,7 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			}
 			cached, waits := c.Cached(), s.Stats().Waits
 			if cached < rate*cover {
-				t.Errorf("%d numbers are held, want %d", cached, rate*cover)
+				t.Errorf("%d numbers are cached, want %d", cached, rate*cover)
 			}
 			serversAreAway(t, s, f, name)
 			newcomer := f.open(t, how)
@@ -256,7 +256,7 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 		t.Errorf("of a caller that has gone: got %v, %v, want its cause", all, err)
 	}
 	p.restart(t)
-	eventually(t, "the whole list is told again", func() bool {
+	eventually(t, "the whole list is logged again", func() bool {
 		all, err = s.List(context.Background())
 		return err == nil
 	})
@@ -351,7 +351,7 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 		use(100, 10)
 		use(300, 5)
 		if cached, want := cache.Cached(), uint64(300*sequence.DefaultOutageCover.Seconds()); cached < want {
-			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", cached, want)
+			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are cached, want %d", cached, want)
 		}
 		if err := s.Flush(context.Background(), []byte("photos")); err != nil {
 			t.Fatal(err)
@@ -359,7 +359,7 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 		sequence.Inside(s).Beat()
 		synctest.Wait()
 		if cached := cache.Cached(); cached != 0 {
-			t.Errorf("%d numbers are held after FLUSH, although nobody asked", cached)
+			t.Errorf("%d numbers are cached after FLUSH, although nobody asked", cached)
 		}
 	})
 }

@@ -144,7 +144,7 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 				t.Errorf("got %#v, want an UnavailableError that says that it waited %v", err, patience)
 			}
 			if took := time.Since(begin); took < patience {
-				t.Errorf("a caller with a patience of %v was told after %v", patience, took)
+				t.Errorf("a caller with a patience of %v got the error after %v", patience, took)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					}
 				}
 				sequence.Inside(s).StartFollowing()
-				eventually(t, "the proxy goes by the plan of both", func() bool { return sequence.Inside(s).Several() })
+				eventually(t, "the proxy follows the plan of both", func() bool { return sequence.Inside(s).Several() })
 				e.links[1-alone].Cut()
 				takeAll(t, s, newGivenEver(), "photos", 50)
 			})

@@ -68,7 +68,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	frozen := make(chan error)
 	toldFrozen := func(what string, f func() error) {
 		t.Helper()
-		eventually(t, what+" is told that it is frozen", func() bool { // or that no answer came in time
+		eventually(t, what+" gets the error that it is frozen", func() bool { // or that no answer came in time
 			err := f()
 			if err == nil {
 				t.Errorf("%s: got no error, want that it is frozen", what)

@@ -114,7 +114,7 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	for _, other := range []*sequence.Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
 		takeAll(t, other, h, "photos", 100)
 		if got := sequence.Inside(other).Plan(); got.UUID != now.UUID {
-			t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, change.Addresses(got.Members), now.UUID, change.Addresses(now.Members))
+			t.Errorf("the proxy follows plan %s (%s) of %s, want %s of %s", got.UUID, got.State, change.Addresses(got.Members), now.UUID, change.Addresses(now.Members))
 		}
 	}
 	now = e.change(t, s, sequence.PlanChange{Add: e.addr(0)})
@@ -213,7 +213,7 @@ func TestAProxyThatMeetsAServerAgainGoesByTheNewestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sequence.Inside(late).Plan(); got.UUID != now.UUID {
-		t.Errorf("it goes by plan %d, want %d", got.Number, now.Number)
+		t.Errorf("it follows plan %d, want %d", got.Number, now.Number)
 	}
 	sequence.Inside(late).FollowAgain()
 }

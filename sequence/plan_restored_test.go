@@ -70,7 +70,7 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 		}
 	}
 	if got := sequence.Inside(s).Plan().Number; got != now.Number {
-		t.Errorf("it goes by plan %d, want %d", got, now.Number)
+		t.Errorf("it follows plan %d, want %d", got, now.Number)
 	}
 	e.links[0].Mend()
 	eventually(t, "it gives numbers again", func() bool {

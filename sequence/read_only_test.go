@@ -83,7 +83,7 @@ func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {
 			super.take(t, "super", "photos", 10)
 		}
 		if plain.logs.FilterMessage("sequence node changed").Len() == before {
-			t.Errorf("%s: nothing is told of a change", how)
+			t.Errorf("%s: no change is logged, want one", how)
 		}
 		over(e.Nodes[primary])
 		e.Follow(t, primary, other)

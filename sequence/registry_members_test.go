@@ -36,7 +36,7 @@ func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alter
 	var cached *sequence.CachedError
 	switch {
 	case err == nil:
-		t.Errorf("%s is changed while a proxy holds numbers of it", name)
+		t.Errorf("%s is changed while a proxy has cached numbers of it, want an error", name)
 	case errors.As(err, &cached) && !slices.ContainsFunc(cached.Proxies, func(p sequence.Proxy) bool { return p.ID == sequence.Inside(by).ID() }):
 		t.Errorf("got %v, want an error about that proxy", err)
 	}

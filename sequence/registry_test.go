@@ -60,7 +60,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	for _, one := range all {
 		listed[one.ID] = true
 		if one.Silent < 0 || one.Stale() {
-			t.Errorf("got %+v, want one that was heard of just now", one)
+			t.Errorf("got %+v, want one with a heartbeat just now", one)
 		}
 	}
 	for id, want := range map[string]bool{
@@ -104,7 +104,7 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 	defer stopHurry()
 	if err := v.Enlist(hurry); !errors.Is(err, await.ErrPatience) {
-		t.Errorf("who waits for another's attempt is told %v, want that his time is over", err)
+		t.Errorf("a caller that waits for another's attempt got %v, want that its time is over", err)
 	}
 	select {
 	case err := <-ended:

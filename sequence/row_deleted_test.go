@@ -114,7 +114,7 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	given := newGivenEver()
-	eventually(t, "it holds numbers of the second one", func() bool {
+	eventually(t, "it has cached numbers of the second one", func() bool {
 		given.add(t, "photos", mustTake(t, holder, "photos", 1))
 		settled(t, holder, "photos")
 		return sequence.Inside(holder).Members()[1].Share().Has(sequence.Inside(holder).Cache("photos").Highest())

@@ -243,7 +243,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 		return sequence.Inside(second).First().WasRead()
 	})
 	if now := second.Owners(); now != got {
-		t.Errorf("the same owners are told anew: %+v", now)
+		t.Errorf("the same owners are reported anew: %+v", now)
 	}
 	mustAlter(t, second, "photos", sequence.Alteration{OwnedBy: new(define.Column)})
 	eventually(t, "no column owns a sequence", func() bool { return len(second.Owners().List) == 0 })

@@ -23,7 +23,7 @@ func statsOf(t *testing.T, s *sequence.Sequences, name string) sequence.Sequence
 			return st
 		}
 	}
-	t.Fatalf("nothing is told of %q", name)
+	t.Fatalf("the status has nothing of %q", name)
 	return sequence.SequenceStats{}
 }
 

@@ -35,7 +35,7 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 		t.Helper()
 		st := statsOf(t, s, "photos")
 		if st.Cached == 0 || st.Size < 10 || st.CachedFor == sequence.Never || st.CachedFor == 0 || st.Skew == sequence.Never || st.Skew == 0 || st.ToEnd == sequence.Never {
-			t.Errorf("got %+v, want what is held, and times", st)
+			t.Errorf("got %+v, want the cached numbers, and times", st)
 		}
 		used("the metrics", 100*st.Used)
 		all, err := s.List(t.Context())

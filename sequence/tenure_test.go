@@ -37,7 +37,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 			defer stop()
 			_, err := fresh.Alter(ctx, []byte(name), a)
 			if err == nil {
-				t.Fatalf("%s is changed while a proxy holds numbers that lives", name)
+				t.Fatalf("%s is changed while a live proxy has cached numbers, want an error", name)
 			}
 			t.Log(err)
 			return strings.Contains(err.Error(), "all proxies register again after a fail-over")

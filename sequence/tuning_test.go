@@ -25,19 +25,19 @@ func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
 		s.Tune(sequence.Tuning{OutageCover: time.Minute})
 		use(600)
 		if cached := cache.Cached(); cached < 60*rate || cached > 3*60*rate {
-			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", cached, 60*rate, 3*60*rate)
+			t.Errorf("with a cover of a minute %d numbers are cached, want %d to %d", cached, 60*rate, 3*60*rate)
 		}
 		s.Tune(sequence.Tuning{})
 		use(600)
 		if cached := cache.Cached(); cached < 900*rate {
-			t.Errorf("with the default cover %d numbers are held, want %d or more", cached, 900*rate)
+			t.Errorf("with the default cover %d numbers are cached, want %d or more", cached, 900*rate)
 		}
 		s.Tune(sequence.Tuning{CacheSize: 1_000_000, OutageCover: time.Nanosecond})
 		for range 3000 { // the low-water mark is the half of it
 			use(1)
 		}
 		if cached := cache.Cached(); cached < 400_000 {
-			t.Errorf("with a cache of a million %d numbers are held, want more than 400,000", cached)
+			t.Errorf("with a cache of a million %d numbers are cached, want more than 400,000", cached)
 		}
 	})
 }

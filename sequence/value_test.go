@@ -214,7 +214,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	settled(t, a, "photos")
 	before := p.id(t, "photos")
 	if statsOf(t, a, "photos").Cached == 0 {
-		t.Fatal("nothing is held: this shows nothing")
+		t.Fatal("no number is cached, want some: else the test shows nothing")
 	}
 	mustTake(t, b, "photos", 1)
 	settled(t, b, "photos")

@@ -40,7 +40,7 @@ func newLossy(t *testing.T, change ...func(*sequence.Options)) *lossy {
 	}
 	mustTake(t, e.b.Sequences, "photos", 1)
 	settled(t, e.b.Sequences, "photos")
-	within(t, time.Minute, "both proxies have told what they obey", func() bool {
+	within(t, time.Minute, "both proxies have confirmed what they obey", func() bool {
 		var confirmed int
 		err := e.pools[0].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version = ?", e.version).Scan(&confirmed)
 		return err == nil && confirmed == 2
