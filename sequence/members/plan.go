@@ -194,6 +194,9 @@ func (a *Members) enterLocked(plan *change.Plan, met []change.Met) error {
 		if err != nil {
 			return err
 		}
+		if i := slices.Index(w.Members, v); i >= 0 { // it says that it is one, at the address of another
+			return errCopied(v, plan.Members[i].Address, m.Address)
+		}
 		if len(plan.Members) > 1 && v.Grouped() {
 			return &link.UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: GroupWayOut}
 		}
@@ -233,13 +236,25 @@ func checkShare(h *segment.Share) error {
 // serverLocked is the server of a member: the one that says so, the one of the configuration at one
 // of its addresses, or one that is reached with the account of the first.
 func (a *Members) serverLocked(m change.Member, met []change.Met) (*member.Server, error) {
-	if i := slices.IndexFunc(met, func(o change.Met) bool { return o.ID == m.ID }); i >= 0 {
-		return a.all[i], nil
-	}
-	for _, v := range a.all {
-		if slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address }) {
-			return v, nil
+	at := slices.IndexFunc(a.all, func(v *member.Server) bool {
+		return slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address })
+	})
+	var say []int
+	for i := range met {
+		if met[i].ID == m.ID {
+			say = append(say, i)
 		}
+	}
+	switch {
+	case slices.Contains(say, at):
+		return a.all[at], nil // another one that says so is a copy
+	case len(say) > 1:
+		return nil, errCopied(a.all[say[1]], a.all[say[0]].Name(), a.all[say[1]].Name())
+	case len(say) == 1:
+		return a.all[say[0]], nil
+	}
+	if at >= 0 {
+		return a.all[at], nil
 	}
 	v, err := a.opts.At(m.Address)
 	if err != nil {
@@ -269,6 +284,12 @@ func (a *Members) warnLocked(w *View) {
 	a.warned = said
 	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.Number),
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
+}
+
+// errCopied is the finding about a server that says it is the member that another one is.
+func errCopied(v *member.Server, first, second string) error {
+	return v.Unfit(v.Table.Member, first+" and "+second+" are the same sequence server, or one is a copy of the other",
+		"name each sequence server once, by its address in the plan; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
 }
 
 // errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the two
