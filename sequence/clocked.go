@@ -235,7 +235,7 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	switch {
 	case err != nil && k.away(worker):
 		return 0, false, snowflake.ErrAway
-	case errors.As(err, new(*define.KindError)):
+	case errors.As(err, new(*define.KindError)), member.IsUnfitRow(err):
 		return 0, true, nil
 	case err != nil:
 		return 0, false, err

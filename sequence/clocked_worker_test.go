@@ -93,3 +93,24 @@ func TestTwoProxiesOfOneWorkerID(t *testing.T) {
 	}
 	wantNow(t, k, l.take(t, second, "photos", 10))
 }
+
+// Somebody deletes the rows of workers, whose names he does not know. A process has ticks of one.
+func TestAWorkerWhoseRowWasDeletedIsNotBegunAgain(t *testing.T) {
+	p := newPlace(t)
+	k, l := kindOf(t, "SNOWFLAKE EPOCH '2020-01-01' TICK '1s' TIME BITS 33 WORKER BITS 1 COUNTER BITS 12"), new(keyLedger)
+	a := p.open(t, patience(20*time.Second))
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 600})
+	l.take(t, a, "photos", 1)
+	p.exec(t, "DELETE FROM sequence WHERE name LIKE 'photos#w%'")
+	all := []*sequence.Sequences{a, p.open(t, patience(2*time.Second)), p.open(t, patience(2*time.Second))}
+	for range 5 {
+		for _, s := range all { // two workers for three
+			if key, err := s.Take(t.Context(), []byte("photos"), 1); err == nil {
+				l.note(t, key, 1)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 
 // create makes the rows and their options, unless there is the sequence.
 func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (made Made, err error) {
-	if o.Period {
+	if o.Period || define.IsWorker(g.name) {
 		if err := g.mayBegin(o); err != nil {
 			return made, err
 		}
@@ -173,10 +173,10 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// mayBegin refuses to make the counter of a period where there was one, and its row is gone: others
-// may have given higher numbers than are known. A takeover keeps the numbers of a row that a
-// fail-over lost, by a row or a tombstone of its own, above which it goes on. One above which the
-// counter has gone on already says nothing of a row that is deleted after that.
+// mayBegin refuses to make the counter of a period, or of a worker's ticks, where there was one, and
+// its row is gone: others may have given higher numbers than are known. A takeover keeps the numbers
+// of a row that a fail-over lost, by a row or a tombstone of its own, above which it goes on. One
+// above which the counter has gone on already says nothing of a row that is deleted after that.
 func (g *Agreed) mayBegin(o *New) error {
 	if o.Anew || g.live {
 		return nil
@@ -191,6 +191,13 @@ func (g *Agreed) mayBegin(o *New) error {
 		return nil
 	}
 	v, base := g.all[0].v, define.ShownName(g.name)
+	if define.IsWorker(g.name) {
+		return &link.UnfitError{
+			Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
+			Finding: fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name),
+			Remedy:  fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name),
+		}
+	}
 	return &link.UnfitError{
 		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
