@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 )
@@ -80,7 +81,7 @@ func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) 
 		if !again || !errors.Is(err, ErrUnknown) {
 			return id, created, err
 		}
-		made, err := s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true})
+		made, err := s.create(ctx, agree.New{CreateOptions: CreateOptions{Name: string(name), IfNotExists: true}, Alone: true})
 		if err != nil {
 			return 0, false, err
 		}

@@ -154,3 +154,29 @@ func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
 		t.Errorf("%d rows, %v; want none, as it could repeat what the deleted one gave", rows, err)
 	}
 }
+
+// Somebody deletes all rows, or one, and NEXTVAL and tickets make unknown sequences. A proxy that
+// has not used the sequence is asked for a number of it, while another one has some in memory.
+func TestARowThatWasDeletedIsNotMadeAgainByItself(t *testing.T) {
+	for _, gone := range []string{"DELETE FROM sequence WHERE name = 'photos'", "TRUNCATE sequence"} {
+		p := newPlace(t).withAll(t, nil)
+		creates := func(o *sequence.Options) { o.CreateUnknown = true }
+		a := p.open(t, steadySize(100), creates)
+		mustTake(t, a, "photos", 50)
+		settled(t, a, "photos")
+		p.exec(t, gone)
+		late := p.open(t, steadySize(100), creates)
+		n, err := late.Take(t.Context(), []byte("photos"), 1)
+		if !errors.Is(err, sequence.ErrUnfit) {
+			t.Fatalf("%s: got %d, %v, want ErrUnfit", gone, n, err)
+		}
+		wantText(t, err, "was deleted", "CREATE SEQUENCE `photos` START WITH n")
+		if n, _, err := late.AdvanceOrCreate(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+			t.Errorf("%s: a ticket gets %d, %v, want ErrUnfit", gone, n, err)
+		}
+		mustCreate(t, late, sequence.CreateOptions{Name: "photos", Start: 1000})
+		if n := mustTake(t, late, "photos", 1); n != 1000 {
+			t.Errorf("%s: got %d, want 1000", gone, n)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
@@ -223,7 +224,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (q *sequen
 func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline time.Time) error {
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
-	_, err := s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true})
+	_, err := s.create(ctx, agree.New{CreateOptions: CreateOptions{Name: string(name), IfNotExists: true}, Alone: true})
 	return err
 }
 

@@ -32,6 +32,7 @@ type Created struct {
 type New struct {
 	define.CreateOptions
 	Period bool // it is the counter of a period of a sequence
+	Alone  bool // nobody has typed that it is to be made: its first number was asked for
 	Anew   bool // its row is gone, and whoever says so knows above which numbers it goes on
 }
 
@@ -83,7 +84,7 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 
 // create makes the rows and their options, unless there is the sequence.
 func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (made Made, err error) {
-	if o.Period || define.IsWorker(g.name) {
+	if o.Period || o.Alone || define.IsWorker(g.name) {
 		if err := g.mayBegin(o); err != nil {
 			return made, err
 		}
@@ -173,10 +174,10 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// mayBegin refuses to make the counter of a period, or of a worker's ticks, where there was one, and
-// its row is gone: others may have given higher numbers than are known. A takeover keeps the numbers
-// of a row that a fail-over lost, by a row or a tombstone of its own, above which it goes on. One
-// above which the counter has gone on already says nothing of a row that is deleted after that.
+// mayBegin refuses to make by itself what there was, and whose row is gone: others may have given
+// higher numbers than are known. A takeover keeps the numbers of a row that a fail-over lost, by a
+// row or a tombstone of its own, above which it goes on. One above which the counter has gone on
+// already says nothing of a row that is deleted after that.
 func (g *Agreed) mayBegin(o *New) error {
 	if o.Anew || g.live {
 		return nil
@@ -196,6 +197,13 @@ func (g *Agreed) mayBegin(o *New) error {
 			Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
 			Finding: fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name),
 			Remedy:  fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name),
+		}
+	}
+	if !o.Period {
+		return &link.UnfitError{
+			Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
+			Finding: fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base),
+			Remedy:  fmt.Sprintf("say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base)),
 		}
 	}
 	return &link.UnfitError{
