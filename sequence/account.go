@@ -46,7 +46,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	if len(c.next) == 0 {
 		return nil
 	}
-	known, err := c.s.servers.Known(ctx)
+	known, err := c.s.members.Known(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *AccountChange) Apply() {
 	for l, next := range c.next {
 		l.Use(next)
 	}
-	known, _ := c.s.servers.Known(context.Background()) // who waits for as long as it takes
+	known, _ := c.s.members.Known(context.Background()) // who waits for as long as it takes
 	for _, v := range known {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()

@@ -99,7 +99,7 @@ func (s *Sequences) alterHere(ctx context.Context, q *sequence, a Alteration) (c
 		return store.Row{}, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, err = s.servers.Alter(ctx, q.name, a, 0); err == nil {
+	if changed, err = s.members.Alter(ctx, q.name, a, 0); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, err

@@ -114,7 +114,7 @@ func (s *Sequences) moveAbove(ctx context.Context, q *sequence, n uint64) error 
 	if err != nil {
 		return err
 	}
-	at, err := s.servers.RaiseTo(ctx, q.name, n, m.Floor, m.End)
+	at, err := s.members.RaiseTo(ctx, q.name, n, m.Floor, m.End)
 	s.takeNote()
 	return q.numbers.Moved(m, at, err)
 }

@@ -22,14 +22,14 @@ func (o cacheOwner) Patience(ctx context.Context) time.Duration { return o.s.pat
 
 // WhyNot implements [cache.Owner].
 func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
-	return o.s.servers.NameFor(sequence), o.s.whyNot()
+	return o.s.members.NameFor(sequence), o.s.whyNot()
 }
 
 // Sizing implements [cache.Owner].
 func (o cacheOwner) Sizing() cache.Sizing {
 	t := o.s.tuning.Load()
 	z := cache.Sizing{Least: t.CacheSize, Cover: t.OutageCover}
-	if w := o.s.servers.Now(); w.Several() {
+	if w := o.s.members.Now(); w.Several() {
 		z.Share = w.Members[0].Share()
 	}
 	return z

@@ -76,7 +76,7 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	made, err := s.servers.Create(r.ctx, o, def)
+	made, err := s.members.Create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
 	}
@@ -89,7 +89,7 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	s.unknown.clear()
 	var lost error
 	if made.Above > 0 {
-		if lost = s.servers.KeepMade(r.ctx, made.Row, made.Above); lost != nil {
+		if lost = s.members.KeepMade(r.ctx, made.Row, made.Above); lost != nil {
 			without := ""
 			if made.Unordered {
 				without = ", without ORDER"
@@ -128,7 +128,7 @@ func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool,
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	stored, err := s.servers.Drop(r.ctx, string(name))
+	stored, err := s.members.Drop(r.ctx, string(name))
 	if errors.Is(err, ErrUnknown) && ifExists {
 		err = nil
 	}

@@ -121,7 +121,7 @@ func (k *clocked) promised(err error, waited time.Duration) error {
 	default:
 		err = q.owner.whyNot()
 	}
-	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.servers.NameFor(q.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.members.NameFor(q.name), Waited: waited, Err: err}
 }
 
 // runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
@@ -212,10 +212,10 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 		return 0, false, snowflake.ErrAway
 	}
 	s, name := k.seq.owner, define.WorkerName(define.ShownName(k.seq.name), worker)
-	if ok, err := s.servers.Recordable(ctx, define.CounterName(name), first); !ok {
+	if ok, err := s.members.Recordable(ctx, define.CounterName(name), first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
-	found, err := s.servers.Find(ctx, name)
+	found, err := s.members.Find(ctx, name)
 	switch {
 	case k.away(worker): // that was seen now
 		return 0, false, snowflake.ErrAway
@@ -246,7 +246,7 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 // away reports whether the one of several members that gives the ticks of a worker is left out, and
 // another one is not.
 func (k *clocked) away(worker uint64) bool {
-	a := k.seq.owner.servers
+	a := k.seq.owner.members
 	w := a.Now()
 	return w.Several() && w.AnyLive() && a.Next.Home(&w.Among, define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
 }
@@ -287,7 +287,7 @@ func (s *Sequences) regainTicks(all []*sequence) {
 				continue
 			}
 			seg := segment.New(unused.First, unused.Last)
-			seg.Plan = s.servers.Home(worker.name).Share().Plan
+			seg.Plan = s.members.Home(worker.name).Share().Plan
 			worker.numbers.Regain(seg)
 		}
 	}
@@ -295,7 +295,7 @@ func (s *Sequences) regainTicks(all []*sequence) {
 
 // Homes is how many members there are.
 func (k *clocked) Homes() uint64 {
-	if w := k.seq.owner.servers.Now(); w.Several() {
+	if w := k.seq.owner.members.Now(); w.Several() {
 		return uint64(len(w.Members))
 	}
 	return 1
@@ -303,13 +303,13 @@ func (k *clocked) Homes() uint64 {
 
 // Holders are the proxies that live and have the same worker_id.
 func (k *clocked) Holders(ctx context.Context, worker uint64) string {
-	all, err := k.seq.owner.servers.Now().Proxies(ctx)
+	all, err := k.seq.owner.members.Now().Proxies(ctx)
 	if err != nil {
 		return "" // not worth another error
 	}
 	var same []string
 	for _, p := range all {
-		if p.ID != k.seq.owner.servers.ID && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
+		if p.ID != k.seq.owner.members.ID && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
 			same = append(same, p.Host)
 		}
 	}
@@ -322,7 +322,7 @@ func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUin
 // Time is what the clock of the sequence server says.
 func (k *clocked) Time(ctx context.Context) (time.Time, error) {
 	s := k.seq.owner
-	server, err := s.servers.Clock(ctx)
+	server, err := s.members.Clock(ctx)
 	if err == nil {
 		s.clock.note(server)
 	}

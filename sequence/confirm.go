@@ -43,9 +43,9 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var unlisted error
 	for {
 		s.seeChanges(ctx)
-		all, err := s.servers.Now().Holders(ctx)
+		all, err := s.members.Now().Holders(ctx)
 		if err != nil && ctx.Err() == nil {
-			if !s.servers.Now().Several() || link.IsRefused(err) {
+			if !s.members.Now().Several() || link.IsRefused(err) {
 				return err
 			}
 			unlisted = fmt.Errorf("%w: %w", errUnlisted, err) // a member may come back
@@ -67,7 +67,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 			}
 			if stale == len(late) {
 				// waiting does not help
-				return &CachedError{Proxies: late, Several: s.servers.Now().Several()}
+				return &CachedError{Proxies: late, Several: s.members.Now().Several()}
 			}
 		}
 		if !await.Pause(ctx, s.timing.confirmPoll) {
@@ -75,7 +75,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return unlisted
 			}
 			if len(late) > 0 && errors.Is(context.Cause(ctx), await.ErrPatience) {
-				return &CachedError{Proxies: late, Several: s.servers.Now().Several()}
+				return &CachedError{Proxies: late, Several: s.members.Now().Several()}
 			}
 			return context.Cause(ctx)
 		}

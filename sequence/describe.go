@@ -25,7 +25,7 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	found, err := s.servers.Find(r.ctx, string(name))
+	found, err := s.members.Find(r.ctx, string(name))
 	if err != nil {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}

@@ -12,7 +12,7 @@ import (
 // they take turns with InterleaveStep, else 1. Before the servers were asked for the plan it is
 // what the configuration says. It does no I/O.
 func (s *Sequences) Stride() uint64 {
-	w := s.servers.Now()
+	w := s.members.Now()
 	switch {
 	case len(w.Members) < 2:
 		return 1
@@ -33,12 +33,12 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		return false, 0, ErrClosed
 	}
 	defer s.tasks.Done()
-	w := s.servers.Now()
+	w := s.members.Now()
 	if !w.Settled || !w.Several() || w.InSteps() {
 		r, stop := s.request(ctx)
 		defer stop()
 		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
-			now, failed := s.servers.HearPlan(r.ctx)
+			now, failed := s.members.HearPlan(r.ctx)
 			if w = now; failed == nil || err == nil || r.ctx.Err() == nil {
 				// an attempt that was cut off says less than the one before
 				err = failed

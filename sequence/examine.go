@@ -77,7 +77,7 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 	all := make([]ExaminedServer, len(s.opts.Servers))
 	var tasks sync.WaitGroup
 	for i := range all {
-		v := s.servers.Configured()[i]
+		v := s.members.Configured()[i]
 		all[i] = ExaminedServer{Addr: v.Name(), Nodes: make([]ExaminedNode, len(v.Nodes()))}
 		standings := make([]link.Standing, len(v.Nodes()))
 		var nodes sync.WaitGroup
@@ -129,7 +129,7 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 	if err := examineOtherTables(ctx, v, conn, found); err != nil {
 		return err
 	}
-	if v == s.servers.Configured()[0] {
+	if v == s.members.Configured()[0] {
 		for _, t := range s.tickets.All() {
 			if err := t.Examine(ctx, conn); err != nil {
 				found.Findings = append(found.Findings, err)
@@ -245,7 +245,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 	plan := &Plan{Interleave: InterleaveStep, Members: make([]Member, len(all))}
 	var tasks sync.WaitGroup
 	for i := range all {
-		v := s.servers.Configured()[i]
+		v := s.members.Configured()[i]
 		for j := range all[i].Nodes {
 			node := &all[i].Nodes[j]
 			if len(node.Findings) > 0 || len(all[i].Nodes) > 1 && node.ReadOnly {
@@ -255,7 +255,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.Nodes()[j].Pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = members.FitsPlan(ctx, v, conn, s.servers.Now().Members, plan, i, "")
+					err = members.FitsPlan(ctx, v, conn, s.members.Now().Members, plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

@@ -169,7 +169,7 @@ func (s *Sequences) obey(n *follow.News) {
 	defer s.mu.Unlock()
 	s.changes++
 	for was, is := range n.Respelled { // before the changes, of which one may begin an epoch
-		s.servers.Marks.Rename(was, is)
+		s.members.Marks.Rename(was, is)
 		s.endLocked(was)
 	}
 	if n.Back {
@@ -185,9 +185,9 @@ func (s *Sequences) obey(n *follow.News) {
 			s.endLocked(c.Option)
 			continue
 		}
-		void := s.servers.Marks.Enter(c.Name, c.Epoch)
+		void := s.members.Marks.Enter(c.Name, c.Epoch)
 		if !n.Several && !void {
-			void = s.servers.Marks.Reenter(c.Name, c.Epoch)
+			void = s.members.Marks.Reenter(c.Name, c.Epoch)
 		}
 		if void {
 			s.voidLocked(c.Name)
@@ -203,12 +203,12 @@ func (s *Sequences) takeNote() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed { // else nobody waits for what is begun
-		for _, what := range s.servers.TakeDue() {
-			s.spawnBounded(func(ctx context.Context) { s.servers.GoAhead(ctx, what) })
+		for _, what := range s.members.TakeDue() {
+			s.spawnBounded(func(ctx context.Context) { s.members.GoAhead(ctx, what) })
 		}
 	}
 	s.voidBegunLocked()
-	if s.servers.InUse() {
+	if s.members.InUse() {
 		s.followLocked()
 	}
 }
@@ -216,7 +216,7 @@ func (s *Sequences) takeNote() {
 // voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new
 // epoch. s.mu is held.
 func (s *Sequences) voidBegunLocked() {
-	for _, name := range s.servers.Marks.TakeBegun() {
+	for _, name := range s.members.Marks.TakeBegun() {
 		s.voidLocked(name)
 	}
 }
@@ -225,7 +225,7 @@ func (s *Sequences) voidBegunLocked() {
 // a later one begins.
 func (s *Sequences) epoch(name string) uint64 {
 	// first: what is held may be of a later one, but not of one before
-	epoch := s.servers.Marks.Epoch(name)
+	epoch := s.members.Marks.Epoch(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voidBegunLocked()
@@ -238,7 +238,7 @@ func (s *Sequences) epoch(name string) uint64 {
 func (s *Sequences) voidBefore(name string, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.servers.Marks.Enter(name, epoch) {
+	if !s.members.Marks.Enter(name, epoch) {
 		return
 	}
 	s.voidLocked(name)

@@ -19,7 +19,7 @@ func (s *Sequences) Usable(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer s.tasks.Done()
-	if err := s.anyAnswers(ctx, s.servers.Now()); err != nil {
+	if err := s.anyAnswers(ctx, s.members.Now()); err != nil {
 		return &UnavailableError{Server: s.serverName(), Err: err}
 	}
 	return nil
@@ -40,7 +40,7 @@ func (s *Sequences) LastUsable() error {
 	if s.Stats().Cached > 0 {
 		return nil
 	}
-	if err := s.servers.Now().LastFailure(); err != nil {
+	if err := s.members.Now().LastFailure(); err != nil {
 		return &UnavailableError{Server: s.serverName(), Err: err}
 	}
 	return nil
@@ -62,8 +62,8 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 		return ErrClosed
 	}
 	defer s.tasks.Done()
-	w := s.servers.Now()
-	home := s.servers.Next.Home(&w.Among, q.name)
+	w := s.members.Now()
+	home := s.members.Next.Home(&w.Among, q.name)
 	if home == nil {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil
@@ -71,5 +71,5 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	} else if err = home.Answers(ctx); err == nil {
 		return nil
 	}
-	return &UnavailableError{Sequence: define.ShownName(q.name), Server: s.servers.NameFor(q.name), Ordered: q.numbers.Ordered(), Err: err}
+	return &UnavailableError{Sequence: define.ShownName(q.name), Server: s.members.NameFor(q.name), Ordered: q.numbers.Ordered(), Err: err}
 }

@@ -37,7 +37,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	left := s.takeBackOrder(ctx, &changed)
 	var held *CachedError
 	if errors.As(err, &held) {
-		held.Sequence, held.Table, held.Order = changed.Name, s.servers.First().Table.Proxies, left
+		held.Sequence, held.Table, held.Order = changed.Name, s.members.First().Table.Proxies, left
 		return Altered{}, held
 	}
 	return Altered{}, r.failed(string(name), err)
@@ -50,7 +50,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 	// The caller's patience may be over.
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, await.ErrPatience)
 	defer stop()
-	now, err := s.servers.Alter(ctx, r.Name, Alteration{Order: &r.WasOrder}, r.Version)
+	now, err := s.members.Alter(ctx, r.Name, Alteration{Order: &r.WasOrder}, r.Version)
 	s.seeChanges(ctx)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -71,5 +71,5 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 
 // orderedForGood makes sure that a sequence stays what it was made, after a fail-over too.
 func (s *Sequences) orderedForGood(ctx context.Context, r *store.Row) error {
-	return s.servers.OrderedForGood(ctx, r, s.tuning.Load().OrderWithoutReplica, s.timing.confirm)
+	return s.members.OrderedForGood(ctx, r, s.tuning.Load().OrderWithoutReplica, s.timing.confirm)
 }

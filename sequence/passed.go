@@ -38,12 +38,12 @@ func (e *unheardError) Error() string {
 // that. If all proxies obey it already, it does not matter who does. Where neither is known a
 // majority of the nodes has to have it, as of all else that must survive a fail-over.
 func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
-	members := s.servers.Now().Members
+	members := s.members.Now().Members
 	onAll, lost := func() (bool, error) {
 		// A replica that does not answer may take all the time, which what comes next needs, too.
 		asking, stop := await.Half(ctx)
 		defer stop()
-		return s.servers.Now().OnNodes(asking)
+		return s.members.Now().OnNodes(asking)
 	}()
 	if !onAll || lost != nil {
 		wait := ctx
@@ -55,7 +55,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		if silent := s.waitForProxies(wait, r.Version); silent != nil && lost != nil {
 			var held *CachedError
 			if errors.As(silent, &held) {
-				held.Table = s.servers.First().Table.Proxies
+				held.Table = s.members.First().Table.Proxies
 			}
 			return &unheardError{row: r, nodes: lost, silent: silent}
 		}

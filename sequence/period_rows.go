@@ -18,7 +18,7 @@ type periodServers struct{ s *Sequences }
 // changed meanwhile, or could not change there, it has from then on.
 func (p periodServers) counter(ctx context.Context, q *sequence, name string) (found store.Row, changes uint64, err error) {
 	s := p.s
-	base, err := s.servers.Find(ctx, define.ShownName(q.name))
+	base, err := s.members.Find(ctx, define.ShownName(q.name))
 	if err == nil && base.Def.Kind != q.kind {
 		err = &NameError{Name: define.ShownName(q.name), Err: ErrUnknown}
 	}
@@ -26,13 +26,13 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 		return store.Row{}, 0, err
 	}
 	changes = s.obeyed()
-	found, err = s.servers.Find(ctx, name)
+	found, err = s.members.Find(ctx, name)
 	if errors.Is(err, ErrUnknown) || member.IsUnfitRow(err) {
 		if _, err := s.createPeriod(ctx, &base, name, 0); err != nil {
 			return store.Row{}, 0, err
 		}
 		changes = s.obeyed()
-		found, err = s.servers.Find(ctx, name)
+		found, err = s.members.Find(ctx, name)
 	}
 	if err != nil {
 		return store.Row{}, 0, ofPeriod(err)
@@ -41,7 +41,7 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(q.name), WayOut: periodNameTaken}
 	}
 	if a := differences(&found.Def, &base.Def); a != (Alteration{}) {
-		if found, err = s.servers.Alter(ctx, found.Name, a, 0); err != nil {
+		if found, err = s.members.Alter(ctx, found.Name, a, 0); err != nil {
 			return store.Row{}, 0, err
 		}
 		s.seeChanges(ctx)
@@ -127,7 +127,7 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 // is empty then.
 func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	s := p.seq.owner
-	_, err := s.servers.Find(ctx, name)
+	_, err := s.members.Find(ctx, name)
 	switch {
 	case errors.Is(err, ErrUnknown), member.IsUnfitRow(err):
 		return store.Row{}, nil
@@ -142,7 +142,7 @@ func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 // none: it may be lost, and whoever says so knows above which numbers it goes on.
 func (p *periods) restart(ctx context.Context, r request, name string, stored store.Row, a *Alteration) (Altered, error) {
 	s := p.seq.owner
-	base, err := s.servers.Find(r.ctx, define.ShownName(p.seq.name))
+	base, err := s.members.Find(r.ctx, define.ShownName(p.seq.name))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}

@@ -191,7 +191,7 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return &UnavailableError{Sequence: define.ShownName(p.seq.name), Server: s.servers.NameFor(p.seq.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(p.seq.name), Server: s.members.NameFor(p.seq.name), Waited: waited, Err: err}
 }
 
 // final reports whether waiting does not mend an error.
@@ -456,7 +456,7 @@ func (s *Sequences) presentRow(ctx context.Context, base *store.Row) (store.Row,
 	if !ok {
 		return *base, nil
 	}
-	return s.servers.Find(ctx, is)
+	return s.members.Find(ctx, is)
 }
 
 // presentName is the name of the row that counts for a sequence at a moment; ok is false if that is its

@@ -49,14 +49,14 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 		asked.Add = o.Addr // with its port
 	}
 	return s.planned(ctx, func(c *change.Coordinator) error {
-		for _, v := range s.servers.Now().Members {
+		for _, v := range s.members.Now().Members {
 			if v.Grouped() {
 				return &members.GroupError{Name: v.Name()}
 			}
 		}
-		if s.servers.Now().Number == 0 && len(s.servers.Now().Members) > 1 {
+		if s.members.Now().Number == 0 && len(s.members.Now().Members) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {
-				return errors.Join(err, s.servers.Undivided())
+				return errors.Join(err, s.members.Undivided())
 			}
 		}
 		return c.Change(asked)
@@ -102,13 +102,13 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 
 // changeConfig is what a coordinator knows of this proxy.
 func (s *Sequences) changeConfig() change.Config {
-	t := &s.servers.First().Table
+	t := &s.members.First().Table
 	config := change.Config{
-		Log: s.log, Host: s.servers.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.Ahead,
+		Log: s.log, Host: s.members.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.members.Ahead,
 		NoWriters: s.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, Start: t.PlanStart},
 	}
-	for _, v := range s.servers.Now().Members {
+	for _, v := range s.members.Now().Members {
 		config.Known = append(config.Known, v.Config.Link.Name)
 	}
 	return config

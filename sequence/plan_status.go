@@ -42,10 +42,10 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if why := new(PlanError); !errors.As(err, &why) || !why.Unreached {
 				return err
 			}
-			now = s.servers.Now().Plan
+			now = s.members.Now().Plan
 		}
 		if now.Number == 0 {
-			for i, v := range s.servers.Now().Members {
+			for i, v := range s.members.Now().Members {
 				now.Members = append(now.Members, Member{Address: v.Config.Link.Name, Position: i})
 			}
 		}
@@ -72,7 +72,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 
 // serverState enters what a server has said.
 func (s *Sequences) serverState(c *change.Coordinator, l *SequenceServer, now, open *Plan) {
-	for _, m := range s.servers.Now().Members {
+	for _, m := range s.members.Now().Members {
 		if m.Config.Link.Name == l.Address {
 			l.Warning = m.FlushWarning()
 		}

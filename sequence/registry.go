@@ -15,7 +15,7 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	all, err := s.servers.Now().Proxies(r.ctx)
+	all, err := s.members.Now().Proxies(r.ctx)
 	if err != nil {
 		return nil, r.failed("", err)
 	}

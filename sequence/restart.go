@@ -20,13 +20,13 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration, ofPe
 	s.startFollowing()
 
 	seen := make(map[*server]member.Tenure)
-	for !s.servers.Now().Enlisted(seen, s.timing.tenure) {
+	for !s.members.Now().Enlisted(seen, s.timing.tenure) {
 		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)
 		}
 	}
-	done, was, err := s.servers.Restart(r.ctx, name, a, ofPeriod, func() error {
-		if !s.servers.Now().Enlisted(seen, s.timing.tenure) {
+	done, was, err := s.members.Restart(r.ctx, name, a, ofPeriod, func() error {
+		if !s.members.Now().Enlisted(seen, s.timing.tenure) {
 			return errEnlisting
 		}
 		return nil

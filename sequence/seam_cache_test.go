@@ -123,7 +123,7 @@ func (in Inner) Find(ctx context.Context, name string, patience time.Duration) (
 // FindForLater reads the row of a sequence. What it returns makes a cache of it.
 func (in Inner) FindForLater(ctx context.Context, name string) (meet func() error, err error) {
 	before := in.s.obeyed()
-	found, err := in.s.servers.Find(ctx, name)
+	found, err := in.s.members.Find(ctx, name)
 	return func() error {
 		_, err := in.s.sequenceFor(name, found, before)
 		return err

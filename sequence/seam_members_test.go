@@ -37,15 +37,15 @@ func (in Inner) Interleave() (how string, block uint64) { return in.s.opts.Inter
 
 // LastMember has the next reservation of a sequence be with the member after one of them.
 func (in Inner) LastMember(name string, position int) {
-	in.s.servers.Next.AskedLast(name, position)
+	in.s.members.Next.AskedLast(name, position)
 }
 
 // Plan is the one that is gone by.
-func (in Inner) Plan() Plan { return in.s.servers.Now().Plan }
+func (in Inner) Plan() Plan { return in.s.members.Now().Plan }
 
 // Members are those in use, by position.
 func (in Inner) Members() (all []Server) {
-	for _, v := range in.s.servers.Now().Members {
+	for _, v := range in.s.members.Now().Members {
 		all = append(all, in.server(v))
 	}
 	return all
@@ -53,7 +53,7 @@ func (in Inner) Members() (all []Server) {
 
 // Known are all servers that were ever members or configured. Those of the configuration come first.
 func (in Inner) Known() (all []Server) {
-	servers, _ := in.s.servers.Known(context.Background())
+	servers, _ := in.s.members.Known(context.Background())
 	for _, v := range servers {
 		all = append(all, in.server(v))
 	}
@@ -61,7 +61,7 @@ func (in Inner) Known() (all []Server) {
 }
 
 // First is the first member, or the only server.
-func (in Inner) First() Server { return in.server(in.s.servers.First()) }
+func (in Inner) First() Server { return in.server(in.s.members.First()) }
 
 // Apart is a server with connections of its own. The caller closes it.
 func (in Inner) Apart(address string) (Server, error) {
@@ -78,9 +78,9 @@ func (in Inner) Add(o ServerOptions) error {
 		return err
 	}
 	in.s.opts.Servers = append(in.s.opts.Servers, o)
-	v, err := in.s.newMember(o, in.s.servers.Marks)
+	v, err := in.s.newMember(o, in.s.members.Marks)
 	if err == nil {
-		in.s.servers.Know(v)
+		in.s.members.Know(v)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (in Inner) Configure(o ServerOptions) error {
 
 // Home is the member that alone gives numbers of an ORDER sequence, or nil if none is known here.
 func (in Inner) Home(name string) *Server {
-	v := in.s.servers.Home(name)
+	v := in.s.members.Home(name)
 	if v == nil {
 		return nil
 	}
@@ -106,35 +106,35 @@ func (in Inner) Home(name string) *Server {
 
 // ReadPlan asks the members which plan there is.
 func (in Inner) ReadPlan(ctx context.Context) error {
-	return in.s.servers.Reread(ctx, in.s.servers.Now())
+	return in.s.members.Reread(ctx, in.s.members.Now())
 }
 
 // SettlePlan is what follows when a server answers again.
-func (in Inner) SettlePlan(ctx context.Context) error { return in.s.servers.Settle(ctx) }
+func (in Inner) SettlePlan(ctx context.Context) error { return in.s.members.Settle(ctx) }
 
 // MeetPlan waits until it is known which plan there is.
 func (in Inner) MeetPlan(ctx context.Context) error {
-	_, err := in.s.servers.Ready(ctx)
+	_, err := in.s.members.Ready(ctx)
 	return err
 }
 
 // Reserve takes numbers from any member, as a cache does.
 func (in Inner) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, err := in.s.servers.Reserve(ctx, name, want, need)
+	g, err := in.s.members.Reserve(ctx, name, want, need)
 	return granted(g), err
 }
 
 // CeilingsAhead has each ceiling be n numbers above need.
 func (in Inner) CeilingsAhead(n uint64) {
-	w := *in.s.servers.Now()
+	w := *in.s.members.Now()
 	w.Ahead = n
-	in.s.servers.Ahead = n
-	in.s.servers.Use(&w, in.View().places)
+	in.s.members.Ahead = n
+	in.s.members.Use(&w, in.View().places)
 }
 
 // HasReserved says of each member how many reservations there were.
 func (in Inner) HasReserved() (all []uint64) {
-	for _, v := range in.s.servers.Now().Members {
+	for _, v := range in.s.members.Now().Members {
 		h := v.Trials.Durations[stats.ReservedOK].Read()
 		all = append(all, h.Count())
 	}
@@ -143,19 +143,19 @@ func (in Inner) HasReserved() (all []uint64) {
 
 // Enlisted reports whether this process has given signs of life for long, where it takes numbers.
 func (in Inner) Enlisted() bool {
-	return in.s.servers.Now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
+	return in.s.members.Now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
 }
 
 // ReadingPlan is held while the plan is read.
-func (in Inner) ReadingPlan() await.Lock { return in.s.servers.Changing }
+func (in Inner) ReadingPlan() await.Lock { return in.s.members.Changing }
 
 // Several reports whether numbers are divided among members, as far as is known.
-func (in Inner) Several() bool { return in.s.servers.Now().Several() }
+func (in Inner) Several() bool { return in.s.members.Now().Several() }
 
 // ForgetPlan has it know of no plan, and of the first server alone.
 func (in Inner) ForgetPlan() {
-	alone := in.s.servers.Configured()[:1]
-	in.s.servers.Use(&members.View{Settled: true, Among: member.Among{Members: alone, Ahead: in.s.servers.Ahead}}, []*segment.Share{nil})
+	alone := in.s.members.Configured()[:1]
+	in.s.members.Use(&members.View{Settled: true, Among: member.Among{Members: alone, Ahead: in.s.members.Ahead}}, []*segment.Share{nil})
 }
 
 // View is what a process knows of the members at one time.
@@ -166,7 +166,7 @@ type View struct {
 
 // View is what is known now.
 func (in Inner) View() View {
-	w := in.s.servers.Now()
+	w := in.s.members.Now()
 	v := View{w: w}
 	for _, member := range w.Members {
 		v.places = append(v.places, member.Place.Load())
@@ -176,9 +176,9 @@ func (in Inner) View() View {
 
 // SeeAgain has it know what it knew before, and that some members are left out.
 func (in Inner) SeeAgain(v View, out func(Server) bool) {
-	in.s.servers.Changing.MustAcquire()
-	defer in.s.servers.Changing.Release()
-	in.s.servers.Use(v.w, v.places)
+	in.s.members.Changing.MustAcquire()
+	defer in.s.members.Changing.Release()
+	in.s.members.Use(v.w, v.places)
 	for _, v := range v.w.Members {
 		if out(in.server(v)) {
 			v.LeaveOut(member.ErrExcluded) // it cannot tell why
@@ -190,12 +190,12 @@ func (in Inner) SeeAgain(v View, out func(Server) bool) {
 func (in Inner) SetHome(name, id string) {
 	home := store.Row{Name: name}
 	home.Def.Order, home.Home = id != "", id
-	in.s.servers.Next.SettleAt(&home)
+	in.s.members.Next.SettleAt(&home)
 }
 
 // HasHome reports whether a home was heard of.
 func (in Inner) HasHome(name string) bool {
-	_, ok := in.s.servers.Next.HomeOf(name)
+	_, ok := in.s.members.Next.HomeOf(name)
 	return ok
 }
 
@@ -251,7 +251,7 @@ func (v Server) SeenAt(name string) uint64 {
 
 // Reserve takes numbers there, with what that needs.
 func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, _, err := v.v.Reserve(ctx, &v.s.servers.Now().Among, name, want, need)
+	g, _, err := v.v.Reserve(ctx, &v.s.members.Now().Among, name, want, need)
 	return granted(g), err
 }
 
@@ -264,24 +264,24 @@ func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, 
 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	w := v.s.servers.Now()
-	g, due, err := v.s.servers.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
+	w := v.s.members.Now()
+	g, due, err := v.s.members.Next.ReserveWith(ctx, &w.Among, v.v, name, want, need, v.v.TryTime())
 	if due.Server != nil {
-		v.s.servers.NoteDue(members.Due{Name: name, Due: due})
+		v.s.members.NoteDue(members.Due{Name: name, Due: due})
 	}
 	return granted(g), err
 }
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
-	did := v.v.Attempt(ctx, &v.s.servers.Now().Among, name, n)
+	did := v.v.Attempt(ctx, &v.s.members.Now().Among, name, n)
 	return granted(did.Grant), did.Err
 }
 
 // GoAhead does what reservations have left to be done.
 func (v Server) GoAhead(ctx context.Context) {
-	for _, what := range v.s.servers.TakeDue() {
-		v.s.servers.GoAhead(ctx, what)
+	for _, what := range v.s.members.TakeDue() {
+		v.s.members.GoAhead(ctx, what)
 	}
 }
 
@@ -310,7 +310,7 @@ func (v Server) RecordedCeiling(ctx context.Context, name string, plan uint64) (
 
 // RecordCeiling has the other members record one.
 func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) error {
-	return v.v.RecordCeiling(ctx, &v.s.servers.Now().Among, v.Share(), name, ceiling)
+	return v.v.RecordCeiling(ctx, &v.s.members.Now().Among, v.Share(), name, ceiling)
 }
 
 // PlanStore is what a change of members sees of it.
@@ -332,7 +332,7 @@ func (v Server) Hear(ctx context.Context) (store.Changes, error) {
 
 // Obey does what Hear has heard, and tells the server.
 func (v Server) Obey(ctx context.Context, heard store.Changes) error {
-	return v.s.follower.Follow(ctx, v.s.servers.Now(), v.v, heard)
+	return v.s.follower.Follow(ctx, v.s.members.Now(), v.v, heard)
 }
 
 // KnownSince is where signs of life are given, and since when.
@@ -347,4 +347,4 @@ func (v Server) Lost(why stats.Unused) uint64 { return v.s.counters.Lost[why].Lo
 func (v Server) MaxConns() int { return v.Config.Link.MaxConns }
 
 // Lacks says what is known of a row that it lacks.
-func (v Server) Lacks(name string) error { return v.s.servers.Next.Lacks(v.v, name) }
+func (v Server) Lacks(name string) error { return v.s.members.Next.Lacks(v.v, name) }

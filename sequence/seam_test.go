@@ -45,17 +45,17 @@ func (in Inner) Look(ctx context.Context) error { return in.s.follower.Refresh(c
 func (in Inner) Beat() (sequences int, cached uint64) { return followerCaches(in).Holds() }
 
 // ID is the name of this process among the proxies.
-func (in Inner) ID() string { return in.s.servers.ID }
+func (in Inner) ID() string { return in.s.members.ID }
 
 // StateFile is where marks are kept.
 func (in Inner) StateFile() *statefile.File { return in.s.state.File }
 
 // Epoch changes with each restart of a sequence that is known of.
-func (in Inner) Epoch(name string) uint64 { return in.s.servers.Marks.Epoch(name) }
+func (in Inner) Epoch(name string) uint64 { return in.s.members.Marks.Epoch(name) }
 
 // Change changes the definition of a sequence on all members, and nothing here.
 func (in Inner) Change(ctx context.Context, name string, a Alteration) error {
-	_, err := in.s.servers.Alter(ctx, name, a, 0)
+	_, err := in.s.members.Alter(ctx, name, a, 0)
 	return err
 }
 
@@ -175,25 +175,25 @@ func (in Inner) TakeBackOrder(ctx context.Context, changed *store.Row) string {
 
 // CreateOrdered makes an ORDER sequence on all members. ordered says whether it is one at once.
 func (in Inner) CreateOrdered(ctx context.Context, name string, start uint64) (ordered bool, err error) {
-	made, err := in.s.servers.Create(ctx, agree.New{CreateOptions: CreateOptions{Name: name}}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
+	made, err := in.s.members.Create(ctx, agree.New{CreateOptions: CreateOptions{Name: name}}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
 	return !made.Unordered, err
 }
 
 // MoveTo has a row be at n on all members, as who changes a sequence does.
 func (in Inner) MoveTo(ctx context.Context, name string, n uint64) error {
-	return in.s.servers.Under(ctx, func(w *members.View) error {
-		_, err := agree.Of(&w.Among, in.s.servers.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
+	return in.s.members.Under(ctx, func(w *members.View) error {
+		_, err := agree.Of(&w.Among, in.s.members.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
 		return err
 	})
 }
 
 // ChangeWith has f be in the middle of a change of a definition.
 func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) error {
-	w, err := in.s.servers.Ready(ctx)
+	w, err := in.s.members.Ready(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = agree.Of(&w.Among, in.s.servers.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return 0, false, f() })
+	_, err = agree.Of(&w.Among, in.s.members.Next).Change(ctx, name, func(*agree.Agreed, *store.Row) (uint64, bool, error) { return 0, false, f() })
 	return err
 }
 
@@ -201,7 +201,7 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 func (in Inner) Following() await.Lock { return in.s.follower.Lock }
 
 // Tickets is the server that has the ticket tables.
-func (in Inner) Tickets() *store.Store { return in.s.servers.Configured()[0].Store }
+func (in Inner) Tickets() *store.Store { return in.s.members.Configured()[0].Store }
 
 // Bounds of the program.
 const (

@@ -48,8 +48,8 @@ type Sequences struct {
 	timing   *timing
 	tuning   atomic.Pointer[Tuning]
 	log      *zap.Logger
-	servers  *members.Members
-	reserver reserver // servers, seen by the caches
+	members  *members.Members
+	reserver reserver // members, seen by the caches
 	// the same, seen by sequences whose counter begins again
 	periodRows periodRows
 	state      *floor.State
@@ -104,25 +104,25 @@ func New(opts Options) (*Sequences, error) {
 	s.counters.Scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.tuning.Store(opts.tuning())
-	if s.servers, err = s.newMembers(); err != nil {
+	if s.members, err = s.newMembers(); err != nil {
 		return nil, err
 	}
 	if s.state, err = floor.Open(opts.StateDir, store.NewTable(opts.Servers[0].Database, opts.Servers[0].Table).Sequence, opts.Logger); err != nil {
 		return nil, err
 	}
-	s.servers.Marks.Load(s.state)
+	s.members.Marks.Load(s.state)
 	s.owners = newOwnedColumns(s.state, s.log)
-	s.reserver, s.periodRows = s.servers, periodServers{s}
-	s.clock = newMachineClock(opts.wall, s.servers, opts.timing)
+	s.reserver, s.periodRows = s.members, periodServers{s}
+	s.clock = newMachineClock(opts.wall, s.members, opts.timing)
 	t := s.timing
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
-	s.follower = follow.New(s.servers, followerCaches{s}, followerOwner{s}, follow.Timing{
+	s.follower = follow.New(s.members, followerCaches{s}, followerOwner{s}, follow.Timing{
 		Follow: t.follow, Rarely: t.followRarely, Round: t.round, Beat: t.beat,
 	}, s.log)
 	s.tickets = ticket.NewTables(ticket.Options{
-		Server: s.servers.Configured()[0], Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
+		Server: s.members.Configured()[0], Database: opts.Servers[0].Database, State: s.state, Common: &s.common, Owner: ticketOwner{s},
 		Timing: ticket.Timing{Again: t.ticketAgain, WarnAgain: t.warnAgain, Conflict: t.Conflict},
 	})
 	return s, nil
@@ -317,7 +317,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 
 // whyNot is the cause of a wait that ended by itself.
 func (s *Sequences) whyNot() error {
-	if err := s.servers.Now().LastFailure(); err != nil {
+	if err := s.members.Now().LastFailure(); err != nil {
 		return err
 	}
 	return await.ErrPatience
@@ -340,7 +340,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
 		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
-		found, err = s.servers.Find(ctx, name)
+		found, err = s.members.Find(ctx, name)
 		s.takeNote()
 		if errors.Is(err, ErrUnknown) {
 			s.unknown.add(name, asked.Add(s.timing.unknown), generation)
@@ -524,7 +524,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	select {
 	case <-idle:
 		s.regainTicks(all)
-		err = errors.Join(s.giveBack(ctx, caches), s.servers.Leave(ctx))
+		err = errors.Join(s.giveBack(ctx, caches), s.members.Leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
 	}
@@ -536,7 +536,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, t := range s.tickets.All() {
 		t.Cache().Empty(stats.UnusedFlush)
 	}
-	return errors.Join(err, s.servers.Close(), s.state.Close())
+	return errors.Join(err, s.members.Close(), s.state.Close())
 }
 
 // giveBack returns the unused upper ends, several at a time. It stops at the first failure: the
@@ -557,8 +557,8 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache.Cache) error {
 			done, err := s.reserver.GiveBack(ctx, c.Name, epoch, seg)
 			if done || errors.Is(err, link.ErrOutcome) {
 				// where that is not known the row may stand there, which is no row gone back
-				s.servers.Marks.Lower(c.Name, seg)
-				s.servers.Marks.KeepLowered(c.Name)
+				s.members.Marks.Lower(c.Name, seg)
+				s.members.Marks.KeepLowered(c.Name)
 			}
 			if done {
 				c.Settle(stats.UnusedReturned, seg.Remaining())
@@ -575,4 +575,4 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache.Cache) error {
 }
 
 // serverName is how errors call the sequence server.
-func (s *Sequences) serverName() string { return s.servers.Name() }
+func (s *Sequences) serverName() string { return s.members.Name() }

@@ -57,7 +57,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 	ctx, stop := context.WithTimeoutCause(ctx, s.patience(ctx), await.ErrPatience)
 	defer stop()
 	begin := time.Now()
-	text, err := s.servers.First().InUTF8(ctx, charset, name)
+	text, err := s.members.First().InUTF8(ctx, charset, name)
 	switch {
 	case errors.Is(err, ErrNoText), errors.Is(err, ErrUnfit):
 		return nil, err

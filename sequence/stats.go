@@ -109,7 +109,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	rows, err := s.servers.List(r.ctx)
+	rows, err := s.members.List(r.ctx)
 	if err != nil {
 		if err = r.failed("", err); errors.As(err, new(*UnavailableError)) {
 			return s.listHere(), err
@@ -135,7 +135,7 @@ func (s *Sequences) Definitions(ctx context.Context) ([]define.Definition, error
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	rows, err := s.servers.List(r.ctx)
+	rows, err := s.members.List(r.ctx)
 	if err != nil {
 		return nil, r.failed("", err)
 	}
@@ -177,7 +177,7 @@ func (s *Sequences) listHere() []Info {
 
 // countProxies is how many proxies are registered, at least 1.
 func (s *Sequences) countProxies(ctx context.Context) int {
-	all, err := s.servers.Now().Proxies(ctx)
+	all, err := s.members.Now().Proxies(ctx)
 	if err != nil {
 		return 1 // not worth an error
 	}

@@ -63,7 +63,7 @@ type ServerStats struct {
 
 // PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known
 // yet. It does no I/O.
-func (s *Sequences) PlanNumber() uint64 { return s.servers.Now().Number }
+func (s *Sequences) PlanNumber() uint64 { return s.members.Now().Number }
 
 // StateFailing says whether what has to be remembered in the state directory cannot be written, for
 // which no numbers are reserved. kept is false if there is no such directory. It does no I/O.
@@ -73,7 +73,7 @@ func (s *Sequences) StateFailing() (failing, kept bool) {
 
 // ServerStats returns what is known of the servers in use, by position. It does no I/O.
 func (s *Sequences) ServerStats() []ServerStats {
-	members := s.servers.Now().Members
+	members := s.members.Now().Members
 	all := make([]ServerStats, 0, len(members))
 	for _, v := range members {
 		st := ServerStats{Server: v.Name(), Err: v.Unusable()}
@@ -114,8 +114,8 @@ func (s *Sequences) BySequence() []SequenceStats {
 		}
 		if st := count(q.numbers.Score, q.tally()); st.Name != stats.Others && !q.hidden {
 			q.now().report(st, now)
-			st.Epoch = s.servers.Marks.Epoch(q.name)
-			st.HomeUp = st.Order && s.servers.HomeUp(q.name)
+			st.Epoch = s.members.Marks.Epoch(q.name)
+			st.HomeUp = st.Order && s.members.HomeUp(q.name)
 		}
 	}
 	for _, q := range s.sequences {

@@ -14,11 +14,11 @@ var errEnlisting = errors.New("all proxies register again after a fail-over, and
 // waitForAll is waitForProxies, also for those whose registration a fail-over has lost.
 func (s *Sequences) waitForAll(ctx context.Context, version uint64) error {
 	seen := make(map[*server]member.Tenure)
-	for s.servers.Now().Enlisted(seen, s.timing.tenure); ; {
+	for s.members.Now().Enlisted(seen, s.timing.tenure); ; {
 		if err := s.waitForProxies(ctx, version); err != nil {
 			return err
 		}
-		if s.servers.Now().Enlisted(seen, s.timing.tenure) { // still: the list was of these nodes
+		if s.members.Now().Enlisted(seen, s.timing.tenure) { // still: the list was of these nodes
 			return nil
 		}
 		if !await.Pause(ctx, s.timing.follow) {

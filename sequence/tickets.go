@@ -72,7 +72,7 @@ func (q importedSequence) Look(ctx context.Context) (def define.Definition, next
 func (q importedSequence) LimitOfNew(ctx context.Context, def *define.Definition) (uint64, error) {
 	o := optionsToImport(def)
 	made := o.Definition()
-	return q.s.servers.LimitOfNew(ctx, &made)
+	return q.s.members.LimitOfNew(ctx, &made)
 }
 
 // Create implements [ticket.Destination].

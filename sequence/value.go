@@ -54,7 +54,7 @@ func (s *Sequences) setValue(ctx context.Context, q *sequence, n uint64, used bo
 		return store.Row{}, false, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, ok, err = s.servers.SetValue(ctx, q.name, n, used, q.numbers.Next()); ok && err == nil {
+	if changed, ok, err = s.members.SetValue(ctx, q.name, n, used, q.numbers.Next()); ok && err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, ok, err
@@ -91,7 +91,7 @@ func (s *Sequences) raise(ctx context.Context, q *sequence, floor uint64) (chang
 		return store.Row{}, false, err
 	}
 	defer q.numbers.Reserving.Release()
-	if changed, raised, err = s.servers.RaiseAbove(ctx, q.name, floor); err == nil {
+	if changed, raised, err = s.members.RaiseAbove(ctx, q.name, floor); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, raised, err
@@ -155,20 +155,20 @@ func (s *Sequences) flush(ctx context.Context, c *cache.Cache) error {
 	if seg.Remaining() == 0 {
 		return nil
 	}
-	mark := s.servers.Marks.Lower(c.Name, seg)
+	mark := s.members.Marks.Lower(c.Name, seg)
 	done, err := s.reserver.GiveBack(ctx, c.Name, epoch, seg)
 	if done {
 		c.Settle(stats.UnusedReturned, seg.Remaining())
-		s.servers.Marks.KeepLowered(c.Name)
+		s.members.Marks.KeepLowered(c.Name)
 		c.WentBack(seg.Next() - 1)
 		return nil
 	}
 	if errors.Is(err, link.ErrOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
-		s.servers.Marks.KeepLowered(c.Name)
+		s.members.Marks.KeepLowered(c.Name)
 		c.WentBack(seg.Next() - 1)
 	} else {
-		s.servers.Marks.UndoLower(c.Name, mark)
+		s.members.Marks.UndoLower(c.Name, mark)
 	}
 	c.Settle(stats.UnusedFlush, seg.Remaining())
 	if err != nil {
