@@ -71,7 +71,7 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
 	for round := range 10 {
-		e.Nodes[0].Exec(t, "DROP TABLE IF EXISTS app.sequence_holder, app.sequence_limit")
+		e.Nodes[0].Exec(t, "DROP TABLE IF EXISTS app.sequence_holder, app.sequence_limit, app.sequence_member, app.sequence_plan, app.sequence_plan_start")
 		for _, i := range []int{1, 2} {
 			e.CatchUp(t, i, 0)
 		}

@@ -139,7 +139,7 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sequence.Inside(holder).FollowAgain()
-	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
+	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence_holder", "sequence_limit", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}
 	now = e.change(t, s, sequence.PlanChange{Add: e.addr(1)})

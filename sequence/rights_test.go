@@ -136,7 +136,6 @@ func TestServerIsReachedByItsSocket(t *testing.T) {
 
 func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
-	// else its next connection makes the table again
 	s := p.open(t, steadySize(10), forbidden)
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 2})
 	h := newGivenEver()
@@ -159,9 +158,12 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	if err := take(s, 1000); err == nil {
 		t.Error("numbers are given for ever although the table of options is gone")
 	}
-	if err := take(p.open(t), 20); err != nil { // which makes it again
-		t.Error(err)
+	late := p.open(t)
+	if err := take(late, 20); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("got %v, want ErrUnfit", err)
 	}
+	p.withAll(t, nil)
+	eventually(t, "it goes on", func() bool { return take(late, 20) == nil })
 	eventually(t, "the first proxy goes on", func() bool { return take(s, 20) == nil })
 }
 

@@ -116,6 +116,34 @@ func TestAFirstTableThatIsGoneIsNotMadeAgain(t *testing.T) {
 	})
 }
 
+// Somebody drops a table beside the first one, as that with what keeps a dropped sequence from
+// beginning again. A proxy makes no empty one in its place.
+func TestATableBesideThatIsGoneIsNotMadeAgain(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t)
+	createOn(t, s, "photos")
+	first := mustTake(t, s, "photos", 50)
+	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"sequence_limit", "sequence_holder", "sequence_options"} {
+		p.exec(t, "RENAME TABLE "+gone+" TO was_there")
+		made, err := p.open(t).Create(t.Context(), sequence.CreateOptions{Name: "photos"})
+		if !errors.Is(err, sequence.ErrUnfit) {
+			t.Errorf("%s: got %+v, %v, want ErrUnfit", gone, made, err)
+		}
+		wantText(t, err, gone+"`: it is gone", "restore it", "seqproxy schema")
+		examined := p.open(t).Examine(t.Context(), nil)
+		if found := examined[0].Nodes[0].Findings; len(found) == 0 || !strings.Contains(found[0].Error(), "it is gone") {
+			t.Errorf("%s: the examination finds %v", gone, found)
+		}
+		p.exec(t, "RENAME TABLE was_there TO "+gone)
+	}
+	if made := createOn(t, p.open(t), "photos"); made.First <= first+49 {
+		t.Errorf("it begins again at %d", made.First)
+	}
+}
+
 // A secondary table that keeps nothing through a crash, or has another purpose, is refused.
 func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 	for i := range store.OtherTables {
@@ -125,7 +153,8 @@ func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 			strings.Replace(strings.Replace(store.OtherTables[i].Statement("", "sequence", store.PlainNameType), "``.", "", 1), "ENGINE=InnoDB", "ENGINE=MyISAM", 1): "engine is MyISAM",
 			"CREATE VIEW " + name + " AS SELECT 1 AS x": "it is a VIEW",
 		} {
-			p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+			p := newPlace(t).withAll(t, map[string]uint64{"photos": 7})
+			p.exec(t, "DROP TABLE "+name)
 			p.exec(t, make)
 			_, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
 			if !errors.Is(err, sequence.ErrUnfit) {

@@ -127,14 +127,26 @@ func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, fi
 // LacksFirst reports whether the first table is missing.
 func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s.Config.Table) }
 
-// lost returns the finding about a first table that was there, as that of the options is; nil: it was
-// not. An empty one in its place would give its numbers again.
-func (s *Schema) lost(missing []string) error {
-	if !slices.Contains(missing, s.Config.Table) || slices.Contains(missing, s.Config.Table+OptionsSuffix) {
-		return nil
+// lost returns the findings about tables that were there, as one that is made after them is. Empty
+// ones in their places would give numbers again, or forget what was dropped and who may serve.
+func (s *Schema) lost(missing []string) (findings []error) {
+	names := s.names()
+	last := names[len(names)-1]
+	wayOut := "restore it (docs: Backup and restore); or " + schemaWayOut
+	if slices.Contains(missing, names[0]) && !slices.Contains(missing, names[1]) {
+		findings = append(findings, s.Unfit(s.Table.Sequence, "it is gone, while "+s.Table.Options+" is there: an empty table would give its numbers again",
+			wayOut+", and CREATE each SEQUENCE above all its keys"))
 	}
-	return s.Unfit(s.Table.Sequence, "it is gone, while "+s.Table.Options+" is there: an empty table would give its numbers again",
-		"restore it (docs: Backup and restore); or "+schemaWayOut+", and CREATE each SEQUENCE above all its keys")
+	if slices.Contains(missing, last) {
+		return findings
+	}
+	for _, name := range missing {
+		if name != names[0] {
+			findings = append(findings, s.Unfit(define.Quote(s.Config.Database)+"."+define.Quote(name),
+				"it is gone, while "+s.Table.PlanStart+" is there: an empty table would forget what keeps numbers from being given again", wayOut))
+		}
+	}
+	return findings
 }
 
 // tablesMissing is the finding about missing tables.
@@ -153,9 +165,7 @@ func (s *Schema) tablesMissing(missing []string) error {
 // EachMissing returns a finding for each missing table that a proxy does not make, with the
 // statement that makes it.
 func (s *Schema) EachMissing(missing []string, nameType string) (findings []error) {
-	if err := s.lost(missing); err != nil {
-		findings = append(findings, err)
-	}
+	findings = s.lost(missing)
 	if s.Config.MayCreate() {
 		return findings
 	}
@@ -211,8 +221,8 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 			return nil, err
 		}
 	}
-	if err := s.lost(found.Missing); err != nil {
-		return nil, err
+	if findings := s.lost(found.Missing); len(findings) > 0 {
+		return nil, findings[0]
 	}
 	if found.LacksFirst(s) {
 		if err := s.createOne(ctx, c, s.Config.Table, createFirst(s.Config.Database, s.Config.Table)); err != nil {
