@@ -123,7 +123,7 @@ func TestNoLineOfAPageIsTooLong(t *testing.T) {
 func TestACellHoldsAPhrase(t *testing.T) {
 	longer := map[string]int{
 		"docs/config.md":   180, // a key's meaning, values and bounds
-		"docs/packages.md": 400, // lists of packages
+		"docs/packages.md": 450, // lists of packages
 	}
 	cells := 0
 	for path, text := range pages(t) {
