@@ -172,6 +172,33 @@ func TestTheTablesOfAllTextsThatArePreparedAreRemembered(t *testing.T) {
 	}
 }
 
+func TestWhatIsBoundOnAnotherShardDoesNotConcernWhatWasPreparedUnseen(t *testing.T) {
+	const here, there = "here", "there"
+	all, err := backend.New(backend.Options{Default: "one", Logger: zap.NewNop(), Shards: []backend.ShardOptions{
+		{Name: "one", Nodes: []string{"127.0.0.1:1"}, Schemas: []string{here}},
+		{Name: "other", Nodes: []string{"127.0.0.1:2"}, Schemas: []string{there}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := &lateOwners{known: &sequence.Owners{}}
+	p := planningWith(t, owners, "one")
+	p.at.routes, p.state.Schema = all.Routes(), here
+	p.relay = new(relay)
+	s := &texts{ground: p.ground, planning: p, named: preparedTexts{"known": {}}}
+	if err := s.preparesUnseen(); err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range []string{there, here} {
+		owners.known = &sequence.Owners{List: []sequence.Owner{{Sequence: "s", Column: define.Column{Schema: schema, Table: "photos", Column: "id"}}}}
+		for what, err := range map[string]error{"known": s.mayExecuteText("known"), "another": s.mayExecuteText("another"), "any": s.mayExecuteAny()} {
+			if errors.Is(err, errRebound) != (schema == here) {
+				t.Errorf("bound in schema %s, %s statement: got %v", schema, what, err)
+			}
+		}
+	}
+}
+
 func TestBoundColumnsAreNotAllLookedAtWithoutTheOwners(t *testing.T) {
 	down := errors.New("down")
 	p := planningWith(t, &lateOwners{err: down}, "one", "other")

@@ -100,10 +100,10 @@ func (t *texts) preparesText(sql []byte) error {
 func (t *texts) mayExecuteText(name string) error {
 	prepared, exists := t.named[name]
 	if !exists {
-		return t.planning.stillBound(&t.unseen)
+		return t.stillBoundHere(&t.unseen)
 	}
 	t.relay.explained = prepared.explained
-	err := t.planning.stillBound(&prepared.inserts)
+	err := t.stillBoundHere(&prepared.inserts)
 	t.named[name] = prepared
 	return err
 }
@@ -111,12 +111,24 @@ func (t *texts) mayExecuteText(name string) error {
 // mayExecuteAny is mayExecuteText for a text that may execute any statement.
 func (t *texts) mayExecuteAny() error {
 	for name, prepared := range t.named {
-		if err := t.planning.stillBound(&prepared.inserts); err != nil {
+		if err := t.stillBoundHere(&prepared.inserts); err != nil {
 			return err
 		}
 		t.named[name] = prepared
 	}
-	return t.planning.stillBound(&t.unseen)
+	return t.stillBoundHere(&t.unseen)
+}
+
+// stillBoundHere is stillBound for a statement that was prepared as text. It keeps the session on
+// its shard, so what is bound on other shards does not concern it.
+func (t *texts) stillBoundHere(in *insertsInto) error {
+	if in.none() {
+		return nil
+	}
+	if bound, err := t.planning.boundHere(); !bound {
+		return err
+	}
+	return t.planning.stillBound(in)
 }
 
 // preparesUnseen records that a text prepares a statement that is not read, of any name.
