@@ -170,6 +170,12 @@ func TestTheTablesOfAllTextsThatArePreparedAreRemembered(t *testing.T) {
 	if err := all.full("further"); !errors.As(err, &refused) || refused.Code != mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
 		t.Errorf("a further name: got %v, want 1461", err)
 	}
+	if err := (preparedTexts{}).full(strings.Repeat("x", maxPreparedName)); err != nil {
+		t.Errorf("a name of %d bytes: %v", maxPreparedName, err)
+	}
+	if err := (preparedTexts{}).full(strings.Repeat("x", maxPreparedName+1)); err == nil {
+		t.Error("a longer name is remembered")
+	}
 }
 
 func TestWhatIsBoundOnAnotherShardDoesNotConcernWhatWasPreparedUnseen(t *testing.T) {

@@ -19,8 +19,14 @@ import (
 // letters.
 type preparedTexts map[string]preparedText
 
+// maxPreparedName bounds a name, in bytes, as servers bound those of tables.
+const maxPreparedName = 256
+
 // full is an error if one more cannot be remembered.
 func (pt preparedTexts) full(name string) error {
+	if len(name) > maxPreparedName {
+		return protocol.NotSupported("the name of a prepared statement with more than %d bytes is not supported: use a shorter one", maxPreparedName)
+	}
 	if _, again := pt[name]; again || len(pt) < maxPrepared {
 		return nil
 	}
