@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence"
 )
 
 // reportNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
@@ -34,8 +37,8 @@ func (r *running) reportNumbered(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		if err.Error() != complaint {
-			complaint = err.Error()
+		if text := withoutWait(err); text != complaint {
+			complaint = text
 			r.log.Warn("bound columns not looked at", logfield.Err(err))
 		}
 		timer := time.NewTimer(pause)
@@ -46,4 +49,15 @@ func (r *running) reportNumbered(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// withoutWait returns the text of an error without the waiting time, which is another each time.
+func withoutWait(err error) string {
+	away := new(sequence.UnavailableError)
+	if !errors.As(err, &away) {
+		return err.Error()
+	}
+	same := *away
+	same.Waited = 0
+	return strings.Replace(err.Error(), away.Error(), same.Error(), 1)
 }
