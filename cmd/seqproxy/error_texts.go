@@ -14,7 +14,7 @@ var errorTexts = []struct {
 }{
 	{"Keys", []errorEntry{
 		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name`; or `unknown_sequence = \"create\"`"},
-		{4084, "HY000", "the sequence is at its end", "widen the column, then `MAXVALUE` ([how](alarms.md))"},
+		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md))"},
 		{4085, "HY000", "options contradict each other, or do not fit the column `id`", "the text names them"},
 		{1050, "42S01", "CREATE SEQUENCE: the name is taken", "IF NOT EXISTS, or another name"},
 		{1105, "HY000", "no number is available, or as the text says", "see [Without a number](#without-a-number)"},
