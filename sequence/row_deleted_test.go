@@ -180,3 +180,26 @@ func TestARowThatWasDeletedIsNotMadeAgainByItself(t *testing.T) {
 		}
 	}
 }
+
+// Somebody makes the tables anew, as test suites do with their schema. A proxy that lives on makes its
+// sequence again by itself, above all that it gave.
+func TestASequenceOfTablesThatWereMadeAnewIsMadeByItself(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	s := p.open(t, steadySize(100), func(o *sequence.Options) { o.CreateUnknown = true })
+	before := mustTake(t, s, "photos", 50) + 49
+	settled(t, s, "photos")
+	p.exec(t, "DELETE FROM sequence")
+	p.exec(t, "DELETE FROM sequence_options")
+	if err := s.Flush(t.Context(), []byte("photos")); err != nil && !errors.Is(err, sequence.ErrUnknown) {
+		t.Fatal(err)
+	}
+	var n uint64
+	eventually(t, "the sequence is there again", func() (made bool) {
+		var err error
+		n, err = s.Take(t.Context(), []byte("photos"), 1)
+		return err == nil
+	})
+	if n <= before {
+		t.Errorf("got %d, want a number above %d", n, before)
+	}
+}

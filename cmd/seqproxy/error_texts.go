@@ -89,7 +89,7 @@ var wordTexts = []struct {
 		{"ORDER needs other nodes to see that", "too few replicas follow", "attach one, or `order_requires_replica = false`"},
 		{"innodb_flush_log_at_trx_commit is 0", "a crash would undo reservations", "the SET in the text"},
 		{"it does not exist, or the user may not see it", "tables or rights are missing", "the GRANT, or `seqproxy schema`"},
-		{"it is gone, while", "somebody dropped the sequence table, or one beside it", "[restore it](operations.md#backup-and-restore)"},
+		{"it is gone, or the user may not see it", "somebody dropped the sequence table, or one beside it", "[restore it](operations.md#backup-and-restore)"},
 		{"this proxy cannot enter itself there", "the account may not write `sequence_proxy`", "the GRANT in the text"},
 		{"its engine is", "the table is not InnoDB", "the ALTER in the text"},
 		{"it belongs to a group, whose numbers", "one node of a group is configured alone", "configure all nodes of the [group](sequence-servers.md#groups)"},

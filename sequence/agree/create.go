@@ -182,7 +182,8 @@ func (g *Agreed) mayBegin(o *New) error {
 	if o.Anew || g.live {
 		return nil
 	}
-	lost, kept := g.marks.Of(g.name) > 0, false
+	// A schema that was made anew has no entry. What is made by itself goes on above this process's mark.
+	lost, kept := !o.Alone && g.marks.Of(g.name) > 0, false
 	for i := range g.all {
 		of := &g.all[i]
 		kept = kept || of.Floor > of.Past

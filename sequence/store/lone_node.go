@@ -24,7 +24,7 @@ func (s *Schema) CheckLoneNode(ctx context.Context, c link.Raw) error {
 		return nil // a node of a group must read such rows, and its own
 	case isBroken(err):
 		return s.Unfit(s.Table.Holder, fmt.Sprintf("it cannot be read: %v", err),
-			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+s.Table.Holder)
+			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+s.Table.Holder+", and "+schemaWayOut)
 	case err != nil:
 		return fmt.Errorf("read table %s: %w", s.Table.Holder, err)
 	case len(rows) == 0:

@@ -132,10 +132,10 @@ func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s
 func (s *Schema) lost(missing []string) (findings []error) {
 	names := s.names()
 	last := names[len(names)-1]
-	wayOut := "restore it (docs: Backup and restore); or " + schemaWayOut
+	wayOut, rights := "restore it (docs: Backup and restore); or "+schemaWayOut, "; or "+s.Grants()
 	if slices.Contains(missing, names[0]) && !slices.Contains(missing, names[1]) {
-		findings = append(findings, s.Unfit(s.Table.Sequence, "it is gone, while "+s.Table.Options+" is there: an empty table would give its numbers again",
-			wayOut+", and CREATE each SEQUENCE above all its keys"))
+		findings = append(findings, s.Unfit(s.Table.Sequence, "it is gone, or the user may not see it, while "+s.Table.Options+" is there: an empty table would give its numbers again",
+			wayOut+", and CREATE each SEQUENCE above all its keys"+rights))
 	}
 	if slices.Contains(missing, last) {
 		return findings
@@ -143,7 +143,7 @@ func (s *Schema) lost(missing []string) (findings []error) {
 	for _, name := range missing {
 		if name != names[0] {
 			findings = append(findings, s.Unfit(define.Quote(s.Config.Database)+"."+define.Quote(name),
-				"it is gone, while "+s.Table.PlanStart+" is there: an empty table would forget what keeps numbers from being given again", wayOut))
+				"it is gone, or the user may not see it, while "+s.Table.PlanStart+" is there: an empty table would forget what keeps numbers from being given again", wayOut+rights))
 		}
 	}
 	return findings
