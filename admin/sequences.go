@@ -248,13 +248,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
-		// This must come before the column is filled from the sequence for the first time.
-		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
-			return s.altered(asked, err)
-		}
-		if d.Kind.IsPlain() {
-			a.Floor = keys.floor // the sequence may end below, as the column did
-		}
+		a.Floor = keys.floor
 	}
 	done, err := s.sequences.Alter(ctx, name, a)
 	switch {

@@ -103,8 +103,9 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		if r.Def.Order && a.Several() {
 			at = g.top // its home goes on above all others
 		}
+		top := g.top
 		if asked.Floor <= r.Max {
-			at, r.Past = max(at, asked.Floor), max(r.Past, asked.Floor)
+			at, top, r.Past = max(at, asked.Floor), max(top, asked.Floor), max(r.Past, asked.Floor)
 		}
 		if asked.Restart == nil {
 			return at, true, nil
@@ -113,13 +114,13 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		if err != nil {
 			return 0, false, err
 		}
-		if first <= g.top {
+		if first <= top {
 			force := ""
 			if !a.Several() {
 				force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", define.Quote(define.ShownName(g.name)), first)
 			}
 			return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
-				define.ShownName(g.name), first, g.top, force)
+				define.ShownName(g.name), first, top, force)
 		}
 		r.Anchor, r.Past = first, max(r.Past, first-1)
 		return max(at, first-1), true, nil
