@@ -332,20 +332,14 @@ func isNumber(literal string) bool {
 // isolationName returns what a server calls a variable of SET TRANSACTION, which
 // MySQL 8 renamed.
 func isolationName(name string, h *backend.Hello) string {
-	if !h.MariaDB {
-		switch name {
-		case "tx_isolation":
-			return "transaction_isolation"
-		case "tx_read_only":
-			return "transaction_read_only"
-		}
-		return name
+	if h.MariaDB {
+		return state.HereName(name)
 	}
 	switch name {
-	case "transaction_isolation":
-		return "tx_isolation"
-	case "transaction_read_only":
-		return "tx_read_only"
+	case "tx_isolation":
+		return "transaction_isolation"
+	case "tx_read_only":
+		return "transaction_read_only"
 	}
 	return name
 }

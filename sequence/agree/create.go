@@ -193,26 +193,20 @@ func (g *Agreed) mayBegin(o *New) error {
 		return nil
 	}
 	v, base := g.all[0].v, define.ShownName(g.name)
-	if define.IsWorker(g.name) {
-		return &link.UnfitError{
-			Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
-			Finding: fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name),
-			Remedy:  fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name),
-		}
+	deleted := &link.UnfitError{Server: v.At(), Table: v.Table.Sequence, OfSequence: true}
+	switch {
+	case define.IsWorker(g.name):
+		deleted.Finding = fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name)
+		deleted.Remedy = fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name)
+	case o.Period:
+		deleted.Finding = fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base)
+		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
+			base, define.Quote(base))
+	default:
+		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
+		deleted.Remedy = fmt.Sprintf("say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base))
 	}
-	if !o.Period {
-		return &link.UnfitError{
-			Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
-			Finding: fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base),
-			Remedy:  fmt.Sprintf("say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base)),
-		}
-	}
-	return &link.UnfitError{
-		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
-		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
-		Remedy: fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
-			base, define.Quote(base)),
-	}
+	return deleted
 }
 
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.

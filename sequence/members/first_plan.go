@@ -47,8 +47,7 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 			return nil, err
 		}
 		if at := slices.IndexFunc(plan.Members, func(m change.Member) bool { return m.ID == id }); at >= 0 {
-			return nil, v.Unfit(v.Table.Member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
-				"DELETE FROM "+v.Table.Member)
+			return nil, errCopied(v, configured[at].Name(), v.Name())
 		}
 		plan.Members = append(plan.Members, change.Member{ID: id, Address: v.Config.Link.Name, Position: i})
 		order = append(order, i)

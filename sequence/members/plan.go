@@ -177,12 +177,11 @@ func amongOf(plan *change.Plan) (w member.Among) {
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
 // a.Changing is held.
 func (a *Members) enterLocked(plan *change.Plan, met []change.Met) error {
-	now := a.Now()
-	w := &View{Settled: true, Plan: *plan, Among: amongOf(plan)}
-	w.Ahead = a.Ahead
-	if now.Settled && now.Number == plan.Number {
+	if now := a.Now(); now.Settled && now.Number == plan.Number {
 		return nil
 	}
+	w := &View{Settled: true, Plan: *plan, Among: amongOf(plan)}
+	w.Ahead = a.Ahead
 	if plan.Number == 0 {
 		w.Members = a.all[:1]
 		a.Use(w, []*segment.Share{nil})
@@ -289,7 +288,7 @@ func (a *Members) warnLocked(w *View) {
 // errCopied is the finding about a server that says it is the member that another one is.
 func errCopied(v *member.Server, first, second string) error {
 	return v.Unfit(v.Table.Member, first+" and "+second+" are the same sequence server, or one is a copy of the other",
-		"name each sequence server once, by its address in the plan; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
+		"name each sequence server once, by its address in the plan if there is one; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
 }
 
 // errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the two

@@ -27,9 +27,9 @@ func (a *Members) Reserve(ctx context.Context, name string, want, need uint64) (
 // GiveBack returns the unused upper end of a reservation, if nobody has reserved since, and reports
 // whether it did. Numbers go back where they came from, under the plan under which they came.
 func (a *Members) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	for _, member := range a.Now().Members {
-		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Has(seg.Last())) {
-			return member.GiveBack(ctx, name, epoch, seg)
+	for _, v := range a.Now().Members {
+		if h := v.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Has(seg.Last())) {
+			return v.GiveBack(ctx, name, epoch, seg)
 		}
 	}
 	return false, nil
