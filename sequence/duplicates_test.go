@@ -188,22 +188,25 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 	settled(t, relaxed, "photos")
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 
-	before := mustTake(t, relaxed, "photos", 10)
-	settled(t, relaxed, "photos")
-	first := naive(t, p.naiveConn(t), "old", 10)
-	crash := func() {
-		t.Helper()
+	// The server also writes its log for reasons of its own, about once per second. Then nothing
+	// is lost in the crash, and another one is tried.
+	var before uint64
+	for attempt := 1; ; attempt++ {
+		before = mustTake(t, relaxed, "photos", 10)
+		settled(t, relaxed, "photos")
+		first := naive(t, p.naiveConn(t), "old", 10)
 		p.kill(t)
 		p.restart(t)
-	}
-	crash()
-	if second := naive(t, p.naiveConn(t), "old", 10); second != first {
-		t.Fatalf("the naive way got %d and %d across the crash, and so shows no duplicate", first, second)
+		second, row := naive(t, p.naiveConn(t), "old", 10), p.id(t, "photos")
+		if second == first && row < before+9 {
+			break
+		}
+		if attempt == 10 {
+			t.Fatalf("across the crash the naive way got %d and %d, and the row is at %d after %d was given: nothing was lost",
+				first, second, row, before+9)
+		}
 	}
 	// The proxy that remembers what it gave notices, even in relaxed mode.
-	if p.id(t, "photos") >= before+9 {
-		t.Fatalf("the row is at %d after the crash, so it did not go back", p.id(t, "photos"))
-	}
 	last := before + 9
 	for range 30 {
 		n := mustTake(t, relaxed, "photos", 1)
