@@ -456,7 +456,7 @@ func TestWhatStandsBehindATicketIsHandledAsWithoutOne(t *testing.T) {
 	if err := other.PingContext(t.Context()); err == nil {
 		t.Error("a KILL after a ticket did not end its session")
 	}
-	wantError(t, c, 1235, ticket+"HELP 'x'; INSERT INTO photos (title) VALUES ('sea'); '", "not understood to its end")
+	wantError(t, c, 1235, ticket+"HELP 'x'; INSERT INTO photos (title) VALUES ('sea'); '", "cannot be read to its end")
 }
 
 // TestFlushSequencesMeansTicketTables: the cached numbers become a gap.
