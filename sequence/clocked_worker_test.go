@@ -114,3 +114,18 @@ func TestAWorkerWhoseRowWasDeletedIsNotBegunAgain(t *testing.T) {
 		}
 	}
 }
+
+// The tables are restored from before a worker's row was made. The process that has only this worker,
+// and remembers what it reserved, goes on above that.
+func TestAWorkerOfAProcessThatRemembersBeginsAgainAfterARestore(t *testing.T) {
+	p := newPlace(t)
+	k, l, dir := snow(t), new(keyLedger), t.TempDir()
+	s := p.open(t, workerID(5), stateIn(dir))
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k})
+	l.take(t, s, "photos", 10)
+	closeNow(t, s)
+	for _, table := range []string{"sequence", "sequence_options"} {
+		p.exec(t, "DELETE FROM "+table+" WHERE name LIKE 'photos#w%'")
+	}
+	wantNow(t, k, l.take(t, p.open(t, workerID(5), stateIn(dir)), "photos", 10))
+}

@@ -182,8 +182,9 @@ func (g *Agreed) mayBegin(o *New) error {
 	if o.Anew || g.live {
 		return nil
 	}
-	// A schema that was made anew has no entry. What is made by itself goes on above this process's mark.
-	lost, kept := !o.Alone && g.marks.Of(g.name) > 0, false
+	// Tables that were made anew, or restored from before, have no entry. All but a period go on
+	// above this process's mark.
+	lost, kept := o.Period && g.marks.Of(g.name) > 0, false
 	for i := range g.all {
 		of := &g.all[i]
 		kept = kept || of.Floor > of.Past
