@@ -203,3 +203,70 @@ func TestASequenceOfTablesThatWereMadeAnewIsMadeByItself(t *testing.T) {
 		t.Errorf("got %d, want a number above %d", n, before)
 	}
 }
+
+// Somebody deletes the row and makes the sequence again, above the keys of its column, on a proxy that
+// has not used it. Another one has numbers above those in memory.
+func TestACreateInPlaceOfADeletedRowGivesNoNumberThatOthersHave(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
+	var book ledger
+	take := func(who string, s *sequence.Sequences, n int) {
+		t.Helper()
+		for range n {
+			book.add(t, who, mustTake(t, s, "photos", 1), 1)
+		}
+	}
+	take("a", a, 50)
+	settled(t, a, "photos")
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	made, err := b.Create(t.Context(), sequence.CreateOptions{Name: "photos", Floor: 50})
+	if err == nil {
+		take("b", b, 50)
+		take("a", a, 50)
+		t.Fatalf("got %+v, want that it is refused", made)
+	}
+	if !errors.Is(err, sequence.ErrUnfit) {
+		t.Fatal(err)
+	}
+	wantText(t, err, "was deleted", "other proxies may have numbers of it in memory", "FLUSH SEQUENCES on every proxy", "CREATE SEQUENCE `photos` START WITH n")
+	take("a", a, 10)
+	for _, s := range []*sequence.Sequences{a, b} {
+		if err := s.Flush(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustCreate(t, b, sequence.CreateOptions{Name: "photos", Floor: 60, Start: 61})
+	take("b", b, 100)
+	take("a", a, 100)
+
+	settled(t, b, "photos")
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	closeNow(t, a)
+	if made := mustCreate(t, b, sequence.CreateOptions{Name: "photos", Floor: 60}); made.First <= 260 {
+		t.Errorf("without others it begins at %d", made.First)
+	}
+}
+
+// A sequence was dropped before it gave a number, or since it was moved. It is made again, by people or
+// by itself.
+func TestASequenceThatWasDroppedUnusedIsMadeAgain(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	creates := func(o *sequence.Options) { o.CreateUnknown = true }
+	s := p.open(t, creates)
+	mustTake(t, p.open(t, creates), "others", 1)
+	for range 2 {
+		mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+		if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTaken(t, s, "photos", 1)
+	if _, ok, err := s.SetValue(t.Context(), []byte("photos"), 1_000_000, true); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	wantTaken(t, s, "photos", 1_000_001)
+}

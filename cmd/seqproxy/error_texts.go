@@ -78,7 +78,8 @@ var wordTexts = []struct {
 		{"is not known yet", "since the start the sequence server has not answered", "bring it back; set `state_dir`"},
 		{"because other proxies are registered and may hold numbers of it", "RESTART ... FORCE while other proxies run", "stop them first"},
 		{"its row was deleted, and keys up to", "somebody deleted the row", "the CREATE SEQUENCE in the text"},
-		{"was deleted, so it is not created by itself", "the same, or it was dropped before its first number", "the CREATE SEQUENCE in the text"},
+		{"was deleted, so it is not created by itself", "the same", "the CREATE SEQUENCE in the text"},
+		{"was deleted, and other proxies may have numbers of it", "the same, and CREATE SEQUENCE does not say where it goes on", "what the text says"},
 		{"is paused since", "`SEQPROXY PAUSE`, error 1429", "`SEQPROXY RESUME`"},
 	}},
 	{"About the sequence servers", []wordEntry{

@@ -80,7 +80,7 @@ func (g *Agreed) settle(ctx context.Context) error {
 
 // bury leaves a tombstone everywhere.
 func (g *Agreed) bury(ctx context.Context, version uint64) error {
-	tomb := store.NoEntry()
+	tomb := store.Tombstone()
 	for i := range g.all {
 		of := &g.all[i]
 		tomb.Floor, tomb.Past, tomb.Epoch = max(tomb.Floor, of.Floor), max(tomb.Past, of.Past), max(tomb.Epoch, of.Epoch)

@@ -84,11 +84,6 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 
 // create makes the rows and their options, unless there is the sequence.
 func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (made Made, err error) {
-	if o.Period || o.Alone || define.IsWorker(g.name) {
-		if err := g.mayBegin(o); err != nil {
-			return made, err
-		}
-	}
 	if g.live && (o.IfNotExists || !o.OrReplace) && (g.best.hasEntry || !o.Period) {
 		r := g.merged()
 		if made, err = o.existing(&r); err == nil {
@@ -97,6 +92,9 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 		return made, err
 	}
 	if err := g.refuseOtherKind(ctx, o.Name, def.Kind); err != nil {
+		return made, err
+	}
+	if err := g.mayBegin(ctx, o); err != nil {
 		return made, err
 	}
 	made.Replaced = g.live
@@ -174,23 +172,18 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// mayBegin refuses to make by itself what there was, and whose row is gone: others may have given
-// higher numbers than are known. A takeover keeps the numbers of a row that a fail-over lost, by a
-// row or a tombstone of its own, above which it goes on. One above which the counter has gone on
-// already says nothing of a row that is deleted after that.
-func (g *Agreed) mayBegin(o *New) error {
-	if o.Anew || g.live {
+// mayBegin refuses to make what there was, and whose row is gone without DROP SEQUENCE: others may
+// have given higher numbers than are known. People may say where it goes on, or have stopped all who
+// may have numbers. A takeover keeps those of a row that a fail-over lost, by a row or a floor. A
+// floor above which the counter has gone on already says nothing of a row that is deleted after that.
+func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
+	typed := !o.Period && !o.Alone && !define.IsWorker(g.name)
+	if o.Anew || g.live || typed && o.Start != 0 {
 		return nil
 	}
 	// Tables that were made anew, or restored from before, have no entry. All but a period go on
 	// above this process's mark.
-	lost, kept := o.Period && g.marks.Of(g.name) > 0, false
-	for i := range g.all {
-		of := &g.all[i]
-		kept = kept || of.Floor > of.Past
-		lost = lost || of.hasEntry
-	}
-	if !lost || kept {
+	if g.best == nil && !(o.Period && g.marks.Of(g.name) > 0) || g.best != nil && g.best.Dropped() {
 		return nil
 	}
 	v, base := g.all[0].v, define.ShownName(g.name)
@@ -199,15 +192,30 @@ func (g *Agreed) mayBegin(o *New) error {
 	case define.IsWorker(g.name):
 		deleted.Finding = fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name)
 		deleted.Remedy = fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name)
+		return deleted
 	case o.Period:
 		deleted.Finding = fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base)
 		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
 			base, define.Quote(base))
-	default:
-		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
-		deleted.Remedy = fmt.Sprintf("say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base))
+		return deleted
 	}
-	return deleted
+	deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base))
+	if !typed {
+		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
+		return deleted
+	}
+	for i := range g.all {
+		others := new(store.RegisteredError)
+		if err := g.all[i].v.RefuseOthers(ctx, g.all[i].Tx, g.name); !errors.As(err, &others) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, and other proxies may have numbers of it in memory: %s", base, others.List())
+		return deleted
+	}
+	return nil
 }
 
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.

@@ -361,7 +361,7 @@ func (c *Cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	remedy := "CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
+	remedy := "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " START WITH a number above all its keys"
 	if define.IsPeriod(c.Name) {
 		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}

@@ -33,7 +33,8 @@ const CreateOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`owner_column` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '', " +
 	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0, " + // 0: not known
 	"`json_safe` tinyint NOT NULL DEFAULT 0, " +
-	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " + // the numbers are anchor + k * increment
+	// the numbers are anchor + k * increment; 0: a tombstone
+	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " +
 	// numbers up to this one are no longer given from memory
 	"`past` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory become void
@@ -68,6 +69,17 @@ func NoEntry() Entry {
 	return Entry{Def: define.Definition{}.Filled(), Anchor: 1}
 }
 
+// Tombstone is the entry that DROP leaves.
+func Tombstone() Entry {
+	e := NoEntry()
+	e.Anchor = 0
+	return e
+}
+
+// Dropped reports whether an entry without a row is a tombstone, or says how far a row had come that
+// a fail-over lost. Else somebody has deleted the row.
+func (e *Entry) Dropped() bool { return e.Anchor == 0 || e.Floor > e.Past }
+
 // Rule returns the rule of the entry. Its anchor is the lowest that gives the same numbers: a rule
 // that is out of date for a moment still counts on from a row that a restart or CYCLE has lowered.
 func (e *Entry) Rule() segment.Rule {
@@ -75,7 +87,7 @@ func (e *Entry) Rule() segment.Rule {
 	if end := e.Def.Limit(math.MaxUint64); end != math.MaxUint64 {
 		r.Max = end
 	}
-	if r.Anchor = e.Anchor % r.Step; r.Anchor == 0 {
+	if r.Anchor = max(e.Anchor, 1) % r.Step; r.Anchor == 0 {
 		r.Anchor = r.Step
 	}
 	return r

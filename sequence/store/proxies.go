@@ -166,8 +166,12 @@ type RegisteredError struct {
 }
 
 func (e *RegisteredError) Error() string {
+	return fmt.Sprintf("sequence %q is not restarted and continues where it was, because other proxies are registered and may hold numbers of it: %s", e.Sequence, e.List())
+}
+
+// List names the others, and the way out for each.
+func (e *RegisteredError) List() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "sequence %q is not restarted and continues where it was, because other proxies are registered and may hold numbers of it: ", e.Sequence)
 	ListProxies(&text, e.Proxies, e.Table, false, "(stop it first: it leaves the list when it ends)")
 	return text.String()
 }
