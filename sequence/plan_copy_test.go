@@ -10,7 +10,14 @@ import (
 
 // A new server is a physical copy of a member, as one is made of the last backup, and is not added
 // yet. A proxy that begins has it in its configuration, before the member that it is a copy of.
+// It reaches that member, or does not.
 func TestACopyOfAMemberGivesNoneOfItsNumbers(t *testing.T) {
+	for _, user := range []string{"root", "nobody"} {
+		t.Run("as "+user, func(t *testing.T) { copyOfAMember(t, user) })
+	}
+}
+
+func copyOfAMember(t *testing.T, user string) {
 	f := newFleet(t, 2)
 	var book ledger
 	old := f.open(t, blocks(100), steadySize(10))
@@ -31,6 +38,7 @@ func TestACopyOfAMemberGivesNoneOfItsNumbers(t *testing.T) {
 	for _, p := range []place{copied, f[0], f[1]} {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}
+	o.Servers[1].User = user
 	fresh := openWith(t, o, blocks(100), steadySize(10))
 	for range 40 {
 		if t.Failed() {

@@ -232,8 +232,9 @@ func checkShare(h *segment.Share) error {
 	return nil
 }
 
-// serverLocked is the server of a member: the one that says so, the one of the configuration at one
-// of its addresses, or one that is reached with the account of the first.
+// serverLocked is the server of a member: the one at its address in the plan, unless that says that it
+// is another one and some other says that it is this; else one that is reached with the account of
+// the first.
 func (a *Members) serverLocked(m change.Member, met []change.Met) (*member.Server, error) {
 	at := slices.IndexFunc(a.all, func(v *member.Server) bool {
 		return slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address })
@@ -245,8 +246,8 @@ func (a *Members) serverLocked(m change.Member, met []change.Met) (*member.Serve
 		}
 	}
 	switch {
-	case slices.Contains(say, at):
-		return a.all[at], nil // another one that says so is a copy
+	case slices.Contains(say, at), at >= 0 && at < len(met) && met[at].Err != nil:
+		return a.all[at], nil // another one that says so is a copy, or may be
 	case len(say) > 1:
 		return nil, errCopied(a.all[say[1]], a.all[say[0]].Name(), a.all[say[1]].Name())
 	case len(say) == 1:
