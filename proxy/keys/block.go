@@ -48,8 +48,10 @@ type Block struct {
 
 // Asker asks the server that the statement goes to.
 type Asker interface {
-	// Ask runs a statement of ours, and AskRow one of n values in one row, which are what.
+	// Ask runs a statement of ours, AskAll a SHOW of which every row counts, and AskRow a SELECT of n
+	// values in one row, which are what.
 	Ask(c *backend.Conn, sql string) ([][][]byte, error)
+	AskAll(c *backend.Conn, show string) ([][][]byte, error)
 	AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error)
 	// BringLastID makes LAST_INSERT_ID() there what it is for the session; with keep, what the last
 	// statement left there stays.

@@ -81,7 +81,7 @@ func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	if t.Schema != "" {
 		show += " FROM " + plan.Quoted(t.Schema)
 	}
-	rows, err := ask.Ask(c, show)
+	rows, err := ask.AskAll(c, show)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -253,6 +254,23 @@ func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]
 		return nil, fmt.Errorf("shard %s does not tell %s", c.Shard().Name(), what)
 	}
 	return rows[0], nil
+}
+
+// AskAll is Ask for a SHOW whose rows have to be complete: sql_select_limit cuts them off, too.
+func (b *backends) AskAll(c *backend.Conn, show string) ([][][]byte, error) {
+	rows, err := b.Ask(c, show)
+	if err != nil || !b.state.SelectLimit {
+		return rows, err
+	}
+	row, err := b.AskRow(c, "SELECT @@sql_select_limit", 1, "sql_select_limit")
+	if err != nil {
+		return nil, err
+	}
+	if limit, err := strconv.ParseUint(string(row[0]), 10, 64); err != nil || limit <= uint64(len(rows)) {
+		return nil, protocol.NotSupported("a statement that needs to know the columns or triggers of its table is not supported while sql_select_limit is %q, "+
+			"which hides them: SET sql_select_limit = DEFAULT", row[0])
+	}
+	return rows, nil
 }
 
 // runCommand is Ask for a command that is answered with OK.

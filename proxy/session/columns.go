@@ -109,7 +109,7 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 		// on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
-	rows, err := f.at.Ask(c, "SHOW COLUMNS FROM "+table)
+	rows, err := f.at.AskAll(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
 		return of, err
 	}
