@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -176,6 +177,7 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 				},
 			})
 			o.Interleave, o.CreateTable = interleave, true
+			o.AllocateTimeout = 16 * time.Second // each server may take a part of this, and makes its tables in it
 			o.Servers = append(o.Servers[:1:1], sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: o.Servers[0].Database})
 			o.Servers[0].User, o.Servers[0].Password = "root", "" // both servers have root
 			if interleave == sequence.InterleaveBlock {
