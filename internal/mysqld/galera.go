@@ -150,6 +150,9 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 			}
 		}
 		node, err := Start(ctx, cfg)
+		if err != nil && i > 0 && ctx.Err() == nil {
+			node, err = Start(ctx, cfg) // a node that did not reach the others in time ends
+		}
 		if err != nil {
 			return nodes, err
 		}
