@@ -3,6 +3,10 @@ package proxy_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/proxy"
 )
 
 // sql_select_limit hides columns from SHOW COLUMNS. No row goes past the sequence for that, neither
@@ -32,4 +36,32 @@ func TestARowLimitHidesNoColumnThatIsFilledIn(t *testing.T) {
 	wantError(t, c, 1235, "INSERT INTO photos (title) SELECT title FROM src", "sql_select_limit")
 	exec(t, c, "SET sql_select_limit = 2")
 	wantError(t, c, 1235, "INSERT INTO photos (title) SELECT title FROM src", "trigger")
+}
+
+// An account that may use some columns of a table is told of no others. What it was told counts for
+// nobody else's rows.
+func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
+	s := bound(filledPhotos)
+	narrow := proxy.User{Name: "sees_few", Password: "p"}
+	options := s.Proxy
+	s.Proxy = func(o *proxy.Options) { options(o); o.Users = append(o.Users, narrow) }
+	o := newOracle(t, s, "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o.fresh(t)
+	o.Servers[0].Exec(t, "CREATE USER sees_few IDENTIFIED BY 'p'", "GRANT SELECT (title), INSERT (title) ON "+o.Schemas[0]+".photos TO sees_few")
+	t.Cleanup(func() { o.Servers[0].Exec(t, "DROP USER sees_few") })
+	few := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.User, c.Passwd = narrow.Name, narrow.Password })
+	c := o.Conn(t, o.Schemas[0], nil)
+	wantError(t, few, 1143, "INSERT IGNORE INTO photos (title) VALUES ('a')")
+	prepared, err := c.PrepareContext(t.Context(), "INSERT INTO photos VALUES (?, NULL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	exec(t, c, "INSERT INTO photos VALUES ('b', NULL)")
+	if _, err := prepared.ExecContext(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', SUM(id > 1000)) FROM photos"); got != "2 2" {
+		t.Errorf("rows, and those with a number of the sequence: got %s, want 2 2", got)
+	}
 }

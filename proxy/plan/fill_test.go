@@ -15,6 +15,7 @@ var photos = Binding{Table: "photos", Column: "id", Sequence: "p"}
 // server answers a test's Needs about tables.
 type server struct {
 	columns string // of photos, in order
+	memory  string // what is remembered of them; "": nothing
 	auto    string
 	modes   state.InsertModes
 	schema  string
@@ -29,8 +30,11 @@ func (w *server) answer(f *Facts, s *state.State, n *Need) {
 		s.Inserts = w.modes
 		s.Inserts.Conn = f.Conn
 	case NeedColumns, NeedColumnsNow, NeedAuto:
-		of := Columns{Answered: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}
-		for _, name := range strings.Fields(w.columns) {
+		of, columns := Columns{Answered: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}, w.columns
+		if n.What == NeedColumns && w.memory != "" {
+			of.Now, columns = false, w.memory
+		}
+		for _, name := range strings.Fields(columns) {
 			of.Names = append(of.Names, []byte(name))
 		}
 		*f.TableOf(n.At) = of
@@ -73,6 +77,11 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		},
 		{name: "no columns", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "id a"}, want: "INSERT INTO photos (`id`, `a`)  VALUES (LAST_INSERT_ID(?), 1)", rounds: 1},
 		{name: "no such column", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "b a"}, rounds: 1},
+		{
+			name: "no such column in memory", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{memory: "a", columns: "id a"},
+			want: "INSERT INTO photos (`id`, `a`)  VALUES (LAST_INSERT_ID(?), 1)", rounds: 2,
+		},
+		{name: "no such column in memory or now", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{memory: "b", columns: "b a"}, rounds: 2},
 		{
 			name: "no columns, several rows", text: "INSERT INTO photos VALUES (NULL), (DEFAULT)", server: server{columns: "id", modes: strict},
 			want: "INSERT INTO photos (`id`)  VALUES (LAST_INSERT_ID(?)), (?)", rounds: 2,
