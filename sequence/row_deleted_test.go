@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -269,4 +270,43 @@ func TestASequenceThatWasDroppedUnusedIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTaken(t, s, "photos", 1_000_001)
+}
+
+// Somebody deletes the row on the one of two servers that has given the highest numbers, and makes the
+// sequence anew on a proxy that has not used it.
+func TestASequenceWhoseRowIsDeletedOnOneServerIsNotMadeAnew(t *testing.T) {
+	for name, anew := range map[string]func(s *sequence.Sequences) error{
+		"DROP and CREATE": func(s *sequence.Sequences) error {
+			if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+				return err
+			}
+			_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos"})
+			return err
+		},
+		"CREATE OR REPLACE": func(s *sequence.Sequences) error {
+			_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", OrReplace: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2)
+			s := f.open(t, blocks(100), steadySize(50))
+			createOn(t, s, "photos")
+			var book ledger
+			for range 450 {
+				book.add(t, "before", mustTake(t, s, "photos", 1), 1)
+			}
+			settled(t, s, "photos")
+			ids := f.ids(t, "photos")
+			f[slices.Index(ids, slices.Max(ids))].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+			fresh := f.open(t, blocks(100), steadySize(50))
+			if err := anew(fresh); err == nil {
+				for range 450 {
+					book.add(t, "after", mustTake(t, fresh, "photos", 1), 1)
+				}
+			} else {
+				insertOf(t, err)
+			}
+		})
+	}
 }

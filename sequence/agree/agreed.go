@@ -2,6 +2,7 @@ package agree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -47,6 +48,17 @@ func (g *Agreed) agree() {
 // deleted reports whether the row of a member went other than by DROP SEQUENCE.
 func (g *Agreed) deleted(of *lockedName) bool {
 	return g.live && !of.hasRow && of.hasEntry && of.Version == g.best.Version
+}
+
+// refuseDeleted refuses what needs to know all numbers, if the row of a member was deleted.
+func (g *Agreed) refuseDeleted(ctx context.Context) error {
+	for i := range g.all {
+		if of := &g.all[i]; g.deleted(of) {
+			finding, err := of.v.RowDeleted(ctx, of.Tx, g.name, g.top)
+			return errors.Join(finding, err)
+		}
+	}
+	return nil
 }
 
 // settle brings all members in line with the newest of them. A single server is, also if its row

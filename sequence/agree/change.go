@@ -20,11 +20,8 @@ import (
 // if at is above, its rows.
 func (a Definitions) Change(ctx context.Context, name string, f func(g *Agreed, r *store.Row) (at uint64, write bool, err error)) (changed store.Row, err error) {
 	err = a.amend(ctx, name, func(g *Agreed) error {
-		for i := range g.all {
-			if of := &g.all[i]; g.deleted(of) {
-				finding, err := of.v.RowDeleted(ctx, of.Tx, g.name, g.top)
-				return errors.Join(finding, err)
-			}
+		if err := g.refuseDeleted(ctx); err != nil {
+			return err
 		}
 		changed = g.merged()
 		at, write, err := f(g, &changed)
@@ -67,6 +64,9 @@ func (a Definitions) Drop(ctx context.Context, name string) (stored string, err 
 		return "", &define.NameError{Name: name, Err: define.ErrUnknown}
 	}
 	err = a.amend(ctx, define.StoredName(name, found.Def.Kind), func(g *Agreed) error {
+		if err := g.refuseDeleted(ctx); err != nil {
+			return err // the tombstone would be too low
+		}
 		stored = g.name
 		return g.bury(ctx, g.version)
 	})

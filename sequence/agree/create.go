@@ -94,7 +94,7 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 	if err := g.refuseOtherKind(ctx, o.Name, def.Kind); err != nil {
 		return made, err
 	}
-	if err := g.mayBegin(ctx, o); err != nil {
+	if err := errors.Join(g.mayBegin(ctx, o), g.refuseDeleted(ctx)); err != nil {
 		return made, err
 	}
 	made.Replaced = g.live
