@@ -310,3 +310,16 @@ func TestASequenceWhoseRowIsDeletedOnOneServerIsNotMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+// Somebody deletes the row of a sequence whose keys are of the time, or of no counter, while others use
+// it. It has no number of that row, and cannot say where it goes on.
+func TestASequenceWhoseRowGivesNothingIsMadeAgainAfterThatWasDeleted(t *testing.T) {
+	for _, kind := range []string{"SNOWFLAKE", "UUID", "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY"} {
+		p := newPlace(t)
+		k := kindOf(t, kind)
+		mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Kind: k})
+		mustTake(t, p.open(t, func(o *sequence.Options) { o.CreateUnknown = true }), "others", 1)
+		p.exec(t, "DELETE FROM sequence WHERE name = 'photos#counter'")
+		mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Kind: k})
+	}
+}

@@ -178,7 +178,8 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 // floor above which the counter has gone on already says nothing of a row that is deleted after that.
 func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 	typed := !o.Period && !o.Alone && !define.IsWorker(g.name)
-	if o.Anew || g.live || typed && o.Start != 0 {
+	ofOtherRows := o.Kind.HasClock() || o.Kind.Resets() || !o.Kind.Counts() // or of no row
+	if o.Anew || g.live || typed && (o.Start != 0 || ofOtherRows) {
 		return nil
 	}
 	// Tables that were made anew, or restored from before, have no entry. All but a period go on
@@ -199,7 +200,11 @@ func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 			base, define.Quote(base))
 		return deleted
 	}
-	deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above all its keys: CREATE SEQUENCE %s START WITH n", define.Quote(base))
+	keys := "all its keys"
+	if !o.Kind.IsPlain() {
+		keys = "the counters of all its keys"
+	}
+	deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above %s: CREATE SEQUENCE %s START WITH n", keys, define.Quote(base))
 	if !typed {
 		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
 		return deleted
