@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"seqproxy/sequence/agree"
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 )
@@ -81,7 +80,7 @@ func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) 
 		if !again || !errors.Is(err, ErrUnknown) {
 			return id, created, err
 		}
-		made, err := s.create(ctx, agree.New{CreateOptions: CreateOptions{Name: string(name), IfNotExists: true}, Alone: true})
+		made, err := s.createUnknown(ctx, string(name))
 		if err != nil {
 			return 0, false, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/cache"
 	"seqproxy/sequence/store"
 )
@@ -136,7 +137,9 @@ func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
 func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time.Time) (*sequence, error) {
 	q, err := s.find(ctx, name, time.Until(deadline))
 	if errors.Is(err, ErrUnknown) && s.tuning.Load().CreateUnknown {
-		if err = s.createUnknown(ctx, name, deadline); err == nil {
+		waiting, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
+		defer stop()
+		if _, err = s.createUnknown(waiting, string(name)); err == nil {
 			q, err = s.find(ctx, name, time.Until(deadline))
 		}
 	}

@@ -118,15 +118,41 @@ func (s *nameShard) load() map[string]*sequence {
 // seen within timing.unknown.
 type unknownNames struct {
 	mu     sync.Mutex
-	until  map[string]time.Time
+	known  map[string]unknownName
 	clears uint64
+}
+
+// unknownName is until when a name is not looked for, and why no sequence of that name is made by
+// itself; nil: it may be.
+type unknownName struct {
+	until   time.Time
+	refused error
 }
 
 func (u *unknownNames) has(name []byte, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	until, ok := u.until[string(name)]
-	return ok && now.Before(until)
+	known, ok := u.known[string(name)]
+	return ok && now.Before(known.until)
+}
+
+// refuse remembers why no sequence is made of a name, as long as the name is remembered.
+func (u *unknownNames) refuse(name string, why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if known, ok := u.known[name]; ok {
+		u.known[name] = unknownName{known.until, why}
+	}
+}
+
+// refused returns why no sequence is made of a name, nil if it may be.
+func (u *unknownNames) refused(name string, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if known := u.known[name]; now.Before(known.until) {
+		return known.refused
+	}
+	return nil
 }
 
 // generation changes with every clear.
@@ -144,16 +170,16 @@ func (u *unknownNames) add(name string, until time.Time, asked uint64) {
 	if u.clears != asked {
 		return
 	}
-	if u.until == nil || len(u.until) >= maxUnknown {
-		u.until = make(map[string]time.Time)
+	if u.known == nil || len(u.known) >= maxUnknown {
+		u.known = make(map[string]unknownName)
 	}
-	u.until[name] = until
+	u.known[name] = unknownName{until: until}
 }
 
 // clear forgets all: only the server could tell which spellings a new sequence answers to.
 func (u *unknownNames) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.until = nil
+	u.known = nil
 	u.clears++
 }

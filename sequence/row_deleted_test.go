@@ -323,3 +323,27 @@ func TestASequenceWhoseRowGivesNothingIsMadeAgainAfterThatWasDeleted(t *testing.
 		mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Kind: k})
 	}
 }
+
+// Many ask for a number of a sequence whose row was deleted: not each of them opens a transaction.
+func TestThatASequenceIsNotMadeByItselfIsRememberedForAMoment(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	creates := func(o *sequence.Options) { o.CreateUnknown = true }
+	mustTake(t, p.open(t, creates), "photos", 1)
+	p.exec(t, "DELETE FROM sequence")
+	late := p.open(t, creates, func(o *sequence.Options) {
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.Unknown = time.Hour })
+	})
+	sequence.Inside(late).StopFollowing()
+	defer sequence.Inside(late).FollowAgain()
+	for range 2 {
+		if n, err := late.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+			t.Errorf("got %d, %v, want ErrUnfit", n, err)
+		}
+		if n, _, err := late.AdvanceOrCreate(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+			t.Errorf("a ticket gets %d, %v, want ErrUnfit", n, err)
+		}
+		p.exec(t, "DELETE FROM sequence_options") // else each of them would be refused anew
+	}
+	mustCreate(t, late, sequence.CreateOptions{Name: "photos", Start: 1000})
+	wantTaken(t, late, "photos", 1000)
+}

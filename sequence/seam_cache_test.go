@@ -109,7 +109,7 @@ func (in Inner) NoSequence(name string) {
 }
 
 // Unknown is how many unknown names are remembered.
-func (in Inner) Unknown() int { return len(in.s.unknown.until) }
+func (in Inner) Unknown() int { return len(in.s.unknown.known) }
 
 // MostUnknown is how many may be.
 const MostUnknown = maxUnknown

@@ -220,12 +220,17 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (q *sequen
 	}
 }
 
-// createUnknown makes a sequence that somebody waits for until deadline.
-func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline time.Time) error {
-	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
-	defer stop()
-	_, err := s.create(ctx, agree.New{CreateOptions: CreateOptions{Name: string(name), IfNotExists: true}, Alone: true})
-	return err
+// createUnknown makes a sequence of which somebody has asked for a number. If that is refused, not
+// every caller asks the server again.
+func (s *Sequences) createUnknown(ctx context.Context, name string) (Created, error) {
+	if err := s.unknown.refused(name, time.Now()); err != nil {
+		return Created{}, err
+	}
+	made, err := s.create(ctx, agree.New{CreateOptions: CreateOptions{Name: name, IfNotExists: true}, Alone: true})
+	if errors.Is(err, ErrUnfit) {
+		s.unknown.refuse(name, err)
+	}
+	return made, err
 }
 
 // Same reports whether two names are spellings of one sequence, which only the server can tell of
