@@ -52,6 +52,7 @@ func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
 	few := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.User, c.Passwd = narrow.Name, narrow.Password })
 	c := o.Conn(t, o.Schemas[0], nil)
 	wantError(t, few, 1143, "INSERT IGNORE INTO photos (title) VALUES ('a')")
+	wantError(t, c, 1235, "PREPARE s FROM 'INSERT INTO photos (title) VALUES (''a'')'")
 	prepared, err := c.PrepareContext(t.Context(), "INSERT INTO photos VALUES (?, NULL)")
 	if err != nil {
 		t.Fatal(err)

@@ -223,7 +223,7 @@ func (p *planning) fillsText(text []byte) (bool, error) {
 		return false, err
 	}
 	// The server says only when it runs the text that it has no such column.
-	of, err := p.columnsOfTable(c, text, t, p.stmt.Words)
+	of, err := p.askColumns(c, string(text[t.Start:t.End]), p.stmt.Words)
 	if err != nil {
 		return false, err
 	}
