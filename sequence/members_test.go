@@ -324,7 +324,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 
 	// A proxy that died between two commits of DROP left it on some.
 	top := slices.Max(f.ids(t, "photos"))
-	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, floor = ? WHERE name = 'photos'", f[0].id(t, "photos"))
+	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, floor = ?, anchor = 0 WHERE name = 'photos'", f[0].id(t, "photos"))
 	f[0].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	c := f.open(t)
 	if _, err := c.Take(ctx, []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {

@@ -347,3 +347,22 @@ func TestThatASequenceIsNotMadeByItselfIsRememberedForAMoment(t *testing.T) {
 	mustCreate(t, late, sequence.CreateOptions{Name: "photos", Start: 1000})
 	wantTaken(t, late, "photos", 1000)
 }
+
+// An ALTER has reached one of two servers when its proxy died, and then somebody deletes the row there.
+// The next proxy takes that for no DROP.
+func TestARowThatIsDeletedWhereTheLastChangeIsWasNotDropped(t *testing.T) {
+	f := newFleet(t, 2)
+	createOn(t, f.open(t), "photos")
+	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, comment = 'of people' WHERE name = 'photos'")
+	row := f[0].id(t, "photos")
+	f[0].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	n, err := f.open(t).Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, sequence.ErrUnfit) {
+		t.Fatalf("got %d, %v, want ErrUnfit", n, err)
+	}
+	f[0].exec(t, insertOf(t, err))
+	if is := f[0].id(t, "photos"); is < row {
+		t.Errorf("the row is put back at %d, and stood at %d", is, row)
+	}
+	mustTake(t, f.open(t), "photos", 1)
+}

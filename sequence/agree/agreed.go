@@ -54,11 +54,16 @@ func (g *Agreed) deleted(of *lockedName) bool {
 func (g *Agreed) refuseDeleted(ctx context.Context) error {
 	for i := range g.all {
 		if of := &g.all[i]; g.deleted(of) {
-			finding, err := of.v.RowDeleted(ctx, of.Tx, g.name, g.top)
-			return errors.Join(finding, err)
+			return of.rowDeleted(ctx, g)
 		}
 	}
 	return nil
+}
+
+// rowDeleted returns the finding about the deleted row of a member.
+func (of *lockedName) rowDeleted(ctx context.Context, g *Agreed) error {
+	finding, err := of.v.RowDeleted(ctx, of.Tx, g.name, g.top)
+	return errors.Join(finding, err)
 }
 
 // settle brings all members in line with the newest of them. A single server is, also if its row
@@ -67,8 +72,11 @@ func (g *Agreed) settle(ctx context.Context) error {
 	if !g.best.h.Shared() {
 		return nil
 	}
-	if !g.live {
+	switch {
+	case !g.live && g.best.Dropped():
 		return g.bury(ctx, g.best.Version)
+	case !g.live:
+		return g.best.rowDeleted(ctx, g)
 	}
 	to := g.best.Entry
 	if to.Version == 0 {
