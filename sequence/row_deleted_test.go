@@ -366,3 +366,22 @@ func TestARowThatIsDeletedWhereTheLastChangeIsWasNotDropped(t *testing.T) {
 	}
 	mustTake(t, f.open(t), "photos", 1)
 }
+
+// Somebody makes the row of a dropped sequence by hand, alters the sequence, and deletes the row again.
+func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	creates := func(o *sequence.Options) { o.CreateUnknown = true }
+	s := p.open(t, creates)
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 100)")
+	comment := "of people"
+	mustAlter(t, p.open(t), "photos", sequence.Alteration{Comment: &comment, Increment: ref(uint64(10))})
+	wantTaken(t, p.open(t), "photos", 101)
+	p.exec(t, "DELETE FROM sequence")
+	if n, err := p.open(t, creates).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	}
+}

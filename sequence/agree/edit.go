@@ -283,7 +283,9 @@ func (of *lockedName) write(ctx context.Context, to *store.Entry, name string, a
 			return err
 		}
 	}
-	return of.writeEntry(ctx, to, name)
+	live := *to
+	live.Anchor = max(live.Anchor, 1) // else it would be a tombstone
+	return of.writeEntry(ctx, &live, name)
 }
 
 // writeEntry makes the entry of a name be that of to, but for the tombstone's floor, which does not
