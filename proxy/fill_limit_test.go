@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -65,4 +67,37 @@ func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
 	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', SUM(id > 1000)) FROM photos"); got != "2 2" {
 		t.Errorf("rows, and those with a number of the sequence: got %s, want 2 2", got)
 	}
+}
+
+// The server tells the names of columns in character_set_results. Where that is no set in which a
+// name can be read, the INSERT is refused.
+func TestColumnsThatAreToldInAWideCharacterSetHideNoneThatIsFilledIn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o.fresh(t)
+	for _, charset := range []string{"ucs2", "utf16", "utf32"} {
+		c := o.Conn(t, o.Schemas[0], nil)
+		exec(t, c, "SET character_set_results = "+charset)
+		wantError(t, c, 1235, "INSERT INTO photos VALUES ('a', NULL)", "character_set_results", "SET NAMES utf8mb4")
+	}
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "INSERT INTO photos VALUES ('b', NULL)")
+	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', SUM(id > 1000)) FROM photos"); got != "1 1" {
+		t.Errorf("rows, and those with a number of the sequence: got %s, want 1 1", got)
+	}
+}
+
+// A column is bound in every schema, and this one has a table of that name without it.
+func TestAnInsertIntoAnotherTableOfTheNameIsPreparedWithAnErrorThatTellsTheWayOut(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), "CREATE TABLE photos (title VARCHAR(20))")
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "INSERT INTO photos (title) VALUES ('a')")
+	for text, want := range map[string]uint16{"INSERT INTO photos (title) VALUES (?)": 1235, "INSERT INTO photos (id, nothing) VALUES (1, ?)": 1054} {
+		_, err := c.PrepareContext(t.Context(), text)
+		var refused *mysql.MySQLError
+		if !errors.As(err, &refused) || refused.Number != want || want == 1235 && !strings.Contains(err.Error(), "`schema.photos.id`") {
+			t.Errorf("%s: got %v, want %d", text, err, want)
+		}
+	}
+	exec(t, c, "INSERT INTO photos (title) VALUES ('b')")
 }

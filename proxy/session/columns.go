@@ -117,6 +117,9 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 		if len(row) < 6 || row[0] == nil {
 			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
 		}
+		if bytes.IndexByte(row[0], 0) >= 0 { // of UTF-16 and its like; no name has this character
+			return of, errWideNames
+		}
 		extra := bytes.ToUpper(row[5])
 		if bytes.Contains(extra, []byte("AUTO_INCREMENT")) {
 			of.Auto = string(row[0])
@@ -129,6 +132,8 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 	}
 	return of, nil
 }
+
+var errWideNames = protocol.NotSupported("an INSERT that needs the columns of a table with a bound column is not supported with this character_set_results: SET NAMES utf8mb4")
 
 // errReadsLast: to ask the server would change what the statement reads.
 var errReadsLast = protocol.NotSupported("%s", plan.ReadsLast)

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -159,7 +162,7 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	if a.refused {
 		// its error is the last; else a PREPARE leaves all as it is
 		x.state.LastAnswer = state.ByServer
-		return nil
+		return x.planning.lacksColumn(c)
 	}
 	if err := x.at.prepared.add(p); err != nil {
 		x.client.out = x.client.out[:0]
@@ -171,6 +174,21 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	binary.LittleEndian.PutUint32(x.client.out[a.idAt:], p.id)
 	c.Release()
 	return nil
+}
+
+// lacksColumn replaces the answer of a server that refused to prepare an INSERT, if that is for the
+// column that was put in: the client did not write it.
+func (p *planning) lacksColumn(c *backend.Conn) error {
+	if c.Answer.ErrCode != mysql.ER_BAD_FIELD_ERROR || p.fill == nil || len(p.fill.Keys) == 0 || !p.fill.Keys[0].Added {
+		return nil
+	}
+	b, out := p.fill.Keys[0].Binding, &p.at.client.out
+	if !bytes.Contains(*out, []byte("'"+b.Column+"'")) {
+		return nil
+	}
+	*out = (*out)[:0]
+	return protocol.NotSupported("to prepare an INSERT into a table %s without the column %s, which is bound to sequence %s wherever a table has that name: "+
+		"send it as text, or bind the column with its schema, as `schema.%s.%s`", b.Table, b.Column, b.Sequence, b.Table, b.Column)
 }
 
 // askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
