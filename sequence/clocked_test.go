@@ -98,6 +98,10 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 	if len(workers) != 3 {
 		t.Errorf("three proxies give keys of the workers %v", workers)
 	}
+	eventually(t, "the first proxy has ticks for its cover", func() bool {
+		all, err := a.List(ctx)
+		return err == nil && len(all) == 1 && all[0].CachedFor >= 15*time.Minute
+	})
 	all, err := a.List(ctx)
 	if err != nil || len(all) != 1 || all[0].Name != "photos" || all[0].Kind != k || all[0].Next != 0 || all[0].CachedFor < 15*time.Minute ||
 		all[0].Used < 1 || all[0].Used > 50 || all[0].ToEnd < 100*365*24*time.Hour {

@@ -228,6 +228,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	wantText(t, err, "photos", "SEQPROXY ADD SEQUENCE SERVER", f[0].server.Addr())
 
 	f[0].exec(t, "DELETE FROM sequence") // as if its numbers had never existed
+	f[0].exec(t, "DELETE FROM sequence_options")
 	f.divide(t, both)
 	createOn(t, both, "photos")
 	top := uint64(0)

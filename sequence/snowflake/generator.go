@@ -76,8 +76,10 @@ type Generator struct {
 	waiting int           // callers
 	dueAt   uint64        // the tick in which ticks must be reserved
 	changed chan struct{} // closed when ticks were reserved, or a renewal or the generator has ended
-	failed  error         // the error of the last renewal; nil after a success
-	end     error         // why it gives nothing any more
+	begun   uint64        // renewals, the last of which to end was ended
+	ended   uint64
+	failed  error // the error of the last renewal; nil after a success
+	end     error // why it gives nothing any more
 
 	// of Renew alone
 	workers  [mostWorkers]renewal
@@ -199,11 +201,12 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 		return 0, g.why(ctx)
 	}
 	defer func() { <-g.queue }()
-	for asked := false; ; {
+	asked, before := false, uint64(0) // the renewals that had begun by then may not know of the present
+	for {
 		g.mu.Lock()
 		now := g.tickNow()
 		key, ok, again := g.nextLocked(now, n)
-		changed, failed, end := g.changed, g.failed, g.end
+		changed, failed, end, begun, ended := g.changed, g.failed, g.end, g.begun, g.ended
 		g.mu.Unlock()
 		var pause time.Duration
 		switch {
@@ -211,10 +214,12 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 			return 0, end
 		case ok:
 			return key, nil
-		case again == 0 && asked && refused(failed):
+		case again == 0 && asked && ended > before && refused(failed):
 			return 0, failed
 		case again == 0:
-			asked = true
+			if !asked {
+				asked, before = true, begun
+			}
 			g.o.RenewSoon()
 		default:
 			pause = g.until(again)

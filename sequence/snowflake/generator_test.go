@@ -28,13 +28,18 @@ type table struct {
 	homes   uint64          // 0: 1
 	away    map[uint64]bool // homes
 	holders string
+	slow    time.Duration // an answer to Last is that old
 }
 
 func newTable() *table { return &table{rows: make(map[uint64]uint64)} }
 
 func (r *table) Last(_ context.Context, worker, first uint64) (uint64, bool, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer func() {
+		slow := r.slow
+		r.mu.Unlock()
+		time.Sleep(slow)
+	}()
 	r.looked++
 	if r.away[worker%max(r.homes, 1)] {
 		return 0, false, ErrAway
@@ -616,6 +621,25 @@ func TestTheOnlyWorkerOfAProcess(t *testing.T) {
 			t.Errorf("in two hours there were %d keys, and %d minutes without", remaining, none)
 		}
 		r.putBack(third)
+	})
+}
+
+// A renewal is in progress that has found the only worker in use. The process that had it ends. Who
+// asks for a key after that gets one.
+func TestARenewalThatBeganBeforeRefusesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l, worker := newTable(), ledger{}, uint64(3)
+		first, second := newWorker(t, r, layout(), &worker), newWorker(t, r, layout(), &worker)
+		defer second.stop()
+		l.take(t, first, 1)
+		r.set(func(r *table) { r.slow = time.Second })
+		hasty, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		if key, err := second.Wait(hasty, 1); err == nil {
+			t.Fatalf("the second one gives %d", key)
+		}
+		r.putBack(first)
+		l.take(t, second, 1)
 	})
 }
 

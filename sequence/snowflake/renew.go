@@ -36,10 +36,13 @@ const maxTries = 20
 // Renew reserves ticks for twice the cover. Only one call runs at a time. After an error it is
 // called again when a caller waits, or at the next KeepUp.
 func (g *Generator) Renew(ctx context.Context) error {
+	g.mu.Lock()
+	g.begun++
+	g.mu.Unlock()
 	err := g.renew(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed = err
+	g.failed, g.ended = err, g.begun
 	g.changedLocked()
 	return err
 }
