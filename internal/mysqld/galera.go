@@ -91,6 +91,21 @@ func GaleraLibrary(b Binary) string {
 // node runs. At the end the caller kills the nodes: with an orderly stop they would wait for each
 // other.
 func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
+	for range 3 {
+		nodes, err = startGalera(ctx, b, library, dir, n)
+		if err == nil || !strings.Contains(err.Error(), "Address already in use") || ctx.Err() != nil {
+			break
+		}
+		// Somebody else took a port of a node between the choice and its use.
+		for i := range n {
+			err = errors.Join(err, os.RemoveAll(GaleraNodeDir(dir, i)))
+		}
+	}
+	return nodes, err
+}
+
+// startGalera is one attempt of StartGalera.
+func startGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
 			for _, node := range nodes {
