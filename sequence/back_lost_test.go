@@ -73,9 +73,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				createOn(t, died, "photos")
 				give := func(who string, s *sequence.Sequences, n int) {
 					t.Helper()
-					for range n {
-						book.add(t, who, mustTake(t, s, "photos", 1), 1)
-					}
+					book.take(t, who, s, "photos", n)
 					settled(t, s, "photos")
 				}
 				// turn makes the next reservation go to one of them.

@@ -22,13 +22,7 @@ func copyOfAMember(t *testing.T, user string) {
 	var book ledger
 	old := f.open(t, blocks(100), steadySize(10))
 	createOn(t, old, "photos")
-	take := func(who string, s *sequence.Sequences, n int) {
-		t.Helper()
-		for range n {
-			book.add(t, who, mustTake(t, s, "photos", 1), 1)
-		}
-	}
-	take("before the copy", old, 250)
+	book.take(t, "before the copy", old, "photos", 250)
 	settled(t, old, "photos")
 
 	copied := newFleet(t, 1)[0]
@@ -44,7 +38,7 @@ func copyOfAMember(t *testing.T, user string) {
 		if t.Failed() {
 			return
 		}
-		take("the one that was there", old, 10)
+		book.take(t, "the one that was there", old, "photos", 10)
 		for range 10 {
 			n, err := fresh.Take(t.Context(), []byte("photos"), 1)
 			if err != nil {

@@ -42,6 +42,14 @@ func (l *ledger) add(t testing.TB, who string, first, n uint64) {
 	}
 }
 
+// take adds n numbers, taken one by one.
+func (l *ledger) take(t testing.TB, who string, s *sequence.Sequences, name string, n int) {
+	t.Helper()
+	for range n {
+		l.add(t, who, mustTake(t, s, name, 1), 1)
+	}
+}
+
 func (l *ledger) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -212,34 +212,28 @@ func TestACreateInPlaceOfADeletedRowGivesNoNumberThatOthersHave(t *testing.T) {
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
 	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
 	var book ledger
-	take := func(who string, s *sequence.Sequences, n int) {
-		t.Helper()
-		for range n {
-			book.add(t, who, mustTake(t, s, "photos", 1), 1)
-		}
-	}
-	take("a", a, 50)
+	book.take(t, "a", a, "photos", 50)
 	settled(t, a, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	made, err := b.Create(t.Context(), sequence.CreateOptions{Name: "photos", Floor: 50})
 	if err == nil {
-		take("b", b, 50)
-		take("a", a, 50)
+		book.take(t, "b", b, "photos", 50)
+		book.take(t, "a", a, "photos", 50)
 		t.Fatalf("got %+v, want that it is refused", made)
 	}
 	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatal(err)
 	}
 	wantText(t, err, "was deleted", "other proxies may have numbers of it in memory", "FLUSH SEQUENCES on every proxy", "CREATE SEQUENCE `photos` START WITH n")
-	take("a", a, 10)
+	book.take(t, "a", a, "photos", 10)
 	for _, s := range []*sequence.Sequences{a, b} {
 		if err := s.Flush(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustCreate(t, b, sequence.CreateOptions{Name: "photos", Floor: 60, Start: 61})
-	take("b", b, 100)
-	take("a", a, 100)
+	book.take(t, "b", b, "photos", 100)
+	book.take(t, "a", a, "photos", 100)
 
 	settled(t, b, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
@@ -293,17 +287,13 @@ func TestASequenceWhoseRowIsDeletedOnOneServerIsNotMadeAnew(t *testing.T) {
 			s := f.open(t, blocks(100), steadySize(50))
 			createOn(t, s, "photos")
 			var book ledger
-			for range 450 {
-				book.add(t, "before", mustTake(t, s, "photos", 1), 1)
-			}
+			book.take(t, "before", s, "photos", 450)
 			settled(t, s, "photos")
 			ids := f.ids(t, "photos")
 			f[slices.Index(ids, slices.Max(ids))].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 			fresh := f.open(t, blocks(100), steadySize(50))
 			if err := anew(fresh); err == nil {
-				for range 450 {
-					book.add(t, "after", mustTake(t, fresh, "photos", 1), 1)
-				}
+				book.take(t, "after", fresh, "photos", 450)
 			} else {
 				insertOf(t, err)
 			}

@@ -91,17 +91,19 @@ func GaleraLibrary(b Binary) string {
 // node runs. At the end the caller kills the nodes: with an orderly stop they would wait for each
 // other.
 func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
-	for range 3 {
+	for attempt := 1; ; attempt++ {
 		nodes, err = startGalera(ctx, b, library, dir, n)
-		if err == nil || !strings.Contains(err.Error(), "Address already in use") || ctx.Err() != nil {
-			break
+		if err == nil || attempt == 3 || ctx.Err() != nil {
+			return nodes, err
 		}
-		// Somebody else took a port of a node between the choice and its use.
+		// On a busy machine somebody else may take a node's port before it does, or a node may not
+		// reach the others in time.
 		for i := range n {
-			err = errors.Join(err, os.RemoveAll(GaleraNodeDir(dir, i)))
+			if failed := os.RemoveAll(GaleraNodeDir(dir, i)); failed != nil {
+				return nil, errors.Join(err, failed)
+			}
 		}
 	}
-	return nodes, err
 }
 
 // startGalera is one attempt of StartGalera.
@@ -165,9 +167,6 @@ func startGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 			}
 		}
 		node, err := Start(ctx, cfg)
-		if err != nil && i > 0 && ctx.Err() == nil {
-			node, err = Start(ctx, cfg) // a node that did not reach the others in time ends
-		}
 		if err != nil {
 			return nodes, err
 		}

@@ -230,7 +230,7 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 			return false, v
 		}
 		if key.Index < 0 {
-			if !of.Now { // who was told that may see fewer columns
+			if !of.Now { // an account that sees fewer columns may have asked
 				t.ask(Need{What: NeedColumnsNow, At: i})
 			}
 			return false, Verdict{} // the server's own: it is no column that the text could mean

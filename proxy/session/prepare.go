@@ -176,18 +176,18 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	return nil
 }
 
-// lacksColumn replaces the answer of a server that refused to prepare an INSERT, if that is for the
+// lacksColumn is the error in place of a server's refusal to prepare an INSERT, if the table lacks the
 // column that was put in: the client did not write it.
 func (p *planning) lacksColumn(c *backend.Conn) error {
 	if c.Answer.ErrCode != mysql.ER_BAD_FIELD_ERROR || p.fill == nil || len(p.fill.Keys) == 0 || !p.fill.Keys[0].Added {
 		return nil
 	}
 	b, out := p.fill.Keys[0].Binding, &p.at.client.out
-	if !bytes.Contains(*out, []byte("'"+b.Column+"'")) {
+	if b.Schema != "" || !bytes.Contains(*out, []byte("'"+b.Column+"'")) {
 		return nil
 	}
 	*out = (*out)[:0]
-	return protocol.NotSupported("to prepare an INSERT into a table %s without the column %s, which is bound to sequence %s wherever a table has that name: "+
+	return protocol.NotSupported("a prepared INSERT into this table %s is not supported: it has no column %s, which is bound to sequence %s in every table of that name: "+
 		"send it as text, or bind the column with its schema, as `schema.%s.%s`", b.Table, b.Column, b.Sequence, b.Table, b.Column)
 }
 

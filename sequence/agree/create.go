@@ -172,10 +172,9 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// mayBegin refuses to make what there was, and whose row is gone without DROP SEQUENCE: others may
-// have given higher numbers than are known. People may say where it goes on, or have stopped all who
-// may have numbers. A takeover keeps those of a row that a fail-over lost, by a row or a floor. A
-// floor above which the counter has gone on already says nothing of a row that is deleted after that.
+// mayBegin refuses to make a sequence whose row went other than by DROP SEQUENCE: others may have
+// given higher numbers than are known. People may say where it goes on, or stop all who may have
+// numbers. A row that a fail-over lost is no such row: the takeover has left a floor for it.
 func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 	typed := !o.Period && !o.Alone && !define.IsWorker(g.name)
 	ofOtherRows := o.Kind.HasClock() || o.Kind.Resets() || !o.Kind.Counts() // or of no row
@@ -187,40 +186,44 @@ func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 	if g.best == nil && !(o.Period && g.marks.Of(g.name) > 0) || g.best != nil && g.best.Dropped() {
 		return nil
 	}
+	deleted := g.rowIsGone(o)
+	if !typed {
+		return deleted
+	}
+	for i := range g.all {
+		others := new(store.RegisteredError)
+		switch err := g.all[i].v.RefuseOthers(ctx, g.all[i].Tx, g.name); {
+		case errors.As(err, &others):
+			deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, and other proxies may have numbers of it in memory: %s", define.ShownName(g.name), others.List())
+			return deleted
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// rowIsGone is the finding about the deleted row of a sequence that would be made by itself.
+func (g *Agreed) rowIsGone(o *New) *link.UnfitError {
 	v, base := g.all[0].v, define.ShownName(g.name)
 	deleted := &link.UnfitError{Server: v.At(), Table: v.Table.Sequence, OfSequence: true}
 	switch {
 	case define.IsWorker(g.name):
 		deleted.Finding = fmt.Sprintf("the row %q was deleted, which says which ticks of a worker are reserved", g.name)
 		deleted.Remedy = fmt.Sprintf("leave that worker alone; or after twice the OUTAGE_COVER, and a minute, DELETE FROM %s WHERE name = '%s'", v.Table.Options, g.name)
-		return deleted
 	case o.Period:
 		deleted.Finding = fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base)
 		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
 			base, define.Quote(base))
-		return deleted
-	}
-	keys := "all its keys"
-	if !o.Kind.IsPlain() {
-		keys = "the counters of all its keys"
-	}
-	deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above %s: CREATE SEQUENCE %s START WITH n", keys, define.Quote(base))
-	if !typed {
-		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
-		return deleted
-	}
-	for i := range g.all {
-		others := new(store.RegisteredError)
-		if err := g.all[i].v.RefuseOthers(ctx, g.all[i].Tx, g.name); !errors.As(err, &others) {
-			if err != nil {
-				return err
-			}
-			continue
+	default:
+		keys := "all its keys"
+		if !o.Kind.IsPlain() {
+			keys = "the counters of all its keys"
 		}
-		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, and other proxies may have numbers of it in memory: %s", base, others.List())
-		return deleted
+		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
+		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above %s: CREATE SEQUENCE %s START WITH n", keys, define.Quote(base))
 	}
-	return nil
+	return deleted
 }
 
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -76,10 +77,10 @@ type Generator struct {
 	waiting int           // callers
 	dueAt   uint64        // the tick in which ticks must be reserved
 	changed chan struct{} // closed when ticks were reserved, or a renewal or the generator has ended
-	begun   uint64        // renewals, the last of which to end was ended
-	ended   uint64
-	failed  error // the error of the last renewal; nil after a success
-	end     error // why it gives nothing any more
+	begun   uint64        // how many renewals have begun
+	ended   uint64        // how many had begun when the last one ended
+	failed  error         // the error of that one; nil after a success
+	end     error         // why it gives nothing any more
 
 	// of Renew alone
 	workers  [mostWorkers]renewal
@@ -201,8 +202,8 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 		return 0, g.why(ctx)
 	}
 	defer func() { <-g.queue }()
-	asked, before := false, uint64(0) // the renewals that had begun by then may not know of the present
-	for {
+	// A renewal that had begun before this call asked for one does not know how things are now.
+	for before := uint64(math.MaxUint64); ; {
 		g.mu.Lock()
 		now := g.tickNow()
 		key, ok, again := g.nextLocked(now, n)
@@ -214,12 +215,10 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 			return 0, end
 		case ok:
 			return key, nil
-		case again == 0 && asked && ended > before && refused(failed):
+		case again == 0 && ended > before && refused(failed):
 			return 0, failed
 		case again == 0:
-			if !asked {
-				asked, before = true, begun
-			}
+			before = min(before, begun)
 			g.o.RenewSoon()
 		default:
 			pause = g.until(again)
