@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -162,19 +161,7 @@ func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 		eventually(t, "a number of "+name, func() bool { return run(t.Context(), on0, "text", "SELECT NEXTVAL('"+name+"')") == nil })
 	}
 	on1.query("SET @x = 5")
-	stop := func(s *mysqltest.Server) (goOn func()) {
-		if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		goOn = sync.OnceFunc(func() {
-			if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
-				t.Error(err)
-			}
-		})
-		t.Cleanup(goOn)
-		return goOn
-	}
-	shardGoesOn, numbersGoOn := stop(still), stop(numbers)
+	shardGoesOn, numbersGoOn := mysqltest.StandStill(t, still.PID()), mysqltest.StandStill(t, numbers.PID())
 	e.impatient()
 	on1.send(packet(command(protocol.ComQuery, "SELECT @x")))
 	for range 50 {

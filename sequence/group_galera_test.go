@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -318,11 +317,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 // said that they are the cluster.
 func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) {
 	e, _ := startCluster(t, "photos")
-	sleeper := e.Nodes[0]
-	if err := syscall.Kill(sleeper.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Kill(sleeper.PID(), syscall.SIGCONT) }()
+	defer mysqltest.StandStill(t, e.Nodes[0].PID())()
 	s := e.join(t, "s", &given{}, patience(time.Minute), func(o *sequence.Options) {
 		o.Servers[0].DialTimeout, o.Servers[0].IOTimeout = time.Hour, time.Hour
 	})

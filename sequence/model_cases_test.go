@@ -8,11 +8,11 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/test/mysqltest"
 )
 
 // A modelCase is what happens to a group. The simulated nodes and servers answer the same at each
@@ -342,15 +342,10 @@ func (r *realGroup) loses(at int, done bool) (inHand, mends func()) {
 
 func (r *realGroup) stalls(at int) (mends func()) {
 	r.t.Helper()
-	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(r.Nodes[at].PID(), s); err != nil {
-			r.t.Error(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
+	goOn := mysqltest.StandStill(r.t, r.Nodes[at].PID())
 	r.patience = 300 * time.Millisecond
 	return func() {
-		signal(syscall.SIGCONT)
+		goOn()
 		r.patience = 0
 	}
 }

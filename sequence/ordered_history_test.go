@@ -1,13 +1,10 @@
 package sequence_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,33 +144,13 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	}
 }
 
-// standsStill reports whether all threads of a process have stopped, which takes a moment after
-// SIGSTOP. Without /proc that is unknown.
-func standsStill(t *testing.T, pid int) bool {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, thread := range threads {
-		if state, err := os.ReadFile(thread); err == nil && !bytes.Contains(state, []byte(") T ")) {
-			return false
-		}
-	}
-	return true
-}
-
 // A stopped server with a reservation on its way does not delay Close.
 func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].IOTimeout, o.AllocateTimeout = time.Hour, time.Hour })
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(t, s, "photos", 1)
-	if err := syscall.Kill(p.server.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Kill(p.server.PID(), syscall.SIGCONT) }()
-	eventually(t, "the server stands still", func() bool { return standsStill(t, p.server.PID()) })
+	defer mysqltest.StandStill(t, p.server.PID())()
 	taken := make(chan error, 1)
 	go func() {
 		_, err := s.Take(context.Background(), []byte("photos"), 1)

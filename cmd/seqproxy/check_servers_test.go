@@ -218,13 +218,7 @@ func TestCheckEndsWhateverServersDo(t *testing.T) {
 	defer l.Close() //nolint:errcheck // nobody was served
 	stopped := mysqltest.StartUnsynced(t)
 	sequenceAccount(t, stopped)
-	signal := func(sig syscall.Signal) {
-		if err := syscall.Kill(stopped.PID(), sig); err != nil {
-			t.Error(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	defer signal(syscall.SIGCONT)
+	defer mysqltest.StandStill(t, stopped.PID())()
 	silent := mysqltest.SilentListener(t).String()
 	for _, address := range []string{silent, l.Addr().String(), stopped.Addr()} {
 		file := write(t, "seqproxy.toml", `
