@@ -209,6 +209,16 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		"SET NAMES utf8mb4",
 		"SELECT id, HEX(title) FROM photos ORDER BY id",
 	}}}, "packets with EOF", "go-sql-driver")
+	if o.Servers[0].IsMariaDB() {
+		o.run(t, []script{{"where an empty text is NULL", []string{
+			meet,
+			"SET sql_mode = 'STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL'",
+			given(1, "INSERT INTO photos (id, title) VALUES ('', 'a')"), insertIDs,
+			given(2, "INSERT INTO photos (id, title) VALUES ('', 'b'), (NULL, 'c')"), insertIDs,
+			given(1, "INSERT INTO photos (id, title) SELECT '', 'd'"), insertIDs,
+			all,
+		}}}, "packets with EOF", "go-sql-driver")
+	}
 }
 
 func TestWithoutWordOfOwnersNoShardGeneratesKeys(t *testing.T) {

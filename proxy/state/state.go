@@ -205,5 +205,5 @@ type InsertModes struct {
 	Conn              ConnID // the connection that was asked; 0: none, or something may have changed it since
 	Version           int    // of the session's variables
 	Increment         uint64
-	ZeroStays, Strict bool
+	ZeroStays, Strict bool // Strict: a text that is no number is an error, and never no key
 }
