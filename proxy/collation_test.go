@@ -87,3 +87,16 @@ func TestAChangeOfUserToACollationAbove255IsThatOfADirectConnection(t *testing.T
 		}
 	}
 }
+
+// MySQL gives a session that is reset the character set of the server, not that of its login.
+func TestAResetSessionHasOneCharacterSetOnAllShards(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	l := wireLogin{Schema: e.Schemas[0], Collation: 8} // latin1_swedish_ci
+	p := &pair{t: t, Proxy: e.Wire(t, e.Addr(), l), Direct: e.Wire(t, e.Servers[0].Addr(), l)}
+	p.query(charsetVariables)
+	p.same(protocol.ComResetConn, "")
+	p.query(charsetVariables)
+	p.Proxy.query("USE " + e.Schemas[1])
+	p.query(charsetVariables)
+	p.query("SELECT 'ä', COLLATION('a')")
+}

@@ -43,8 +43,9 @@ func (s *Session) resetConnection() error {
 		s.state.StartMode(serverOf(hello), s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
 			s.state.AskMode()
+			s.state.SetNames()
 		}
-		s.state.Synced(idOfConn(cur), 0)
+		s.state.Synced(idOfConn(cur), s.state.Version)
 		s.release(cur)
 		s.state.TrustStatus(hello.MariaDB)
 		s.state.EscapesUnknown = false

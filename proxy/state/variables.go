@@ -37,6 +37,13 @@ func (st *State) SyncedTo(c ConnID) int {
 	return 0
 }
 
+// SetNames records that the server has set what SET NAMES sets: other connections get it as if the
+// client had said that.
+func (st *State) SetNames() {
+	st.Version++
+	st.Names = st.Version
+}
+
 // SetVariables records a SET that the server accepted. text is its SQL.
 func (st *State) SetVariables(s *statement.Statement, text []byte) {
 	st.Version++
