@@ -435,10 +435,10 @@ func TestAWriteThatStallsFails(t *testing.T) {
 }
 
 func TestAPeerThatReadsSlowlyIsNotStalled(t *testing.T) {
-	const stall = 2 * time.Second
+	const stall = 5 * time.Second // much longer than it takes to read what makes room for a write
 	everyLink(t, stall, 0, true, func(t *testing.T, l *link) {
 		t.Parallel()
-		want := randomBytes(5 << 20)
+		want := randomBytes(10 << 20)
 		got := make(chan []byte, 1)
 		start := time.Now()
 		go func() {
@@ -446,7 +446,7 @@ func TestAPeerThatReadsSlowlyIsNotStalled(t *testing.T) {
 			at := 0
 			for at < len(b) {
 				if time.Since(start) < stall*3/2 {
-					time.Sleep(20 * time.Millisecond)
+					time.Sleep(30 * time.Millisecond)
 				}
 				n, err := l.peer.Read(b[at:min(len(b), at+32<<10)])
 				at += n
