@@ -48,10 +48,9 @@ func (e *NameError) Error() string {
 // Cure says what to do about a row that was Deleted.
 func (e *NameError) Cure() string {
 	name := Quote(e.Name)
-	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use, or higher ones that other proxies gave: FLUSH SEQUENCES on every proxy, and then "+
-		"CREATE SEQUENCE %s START WITH n, n above all its keys; while no other proxy runs, CREATE SEQUENCE %s continues above %d, and with OWNED BY above the column's keys, too; "+
-		"after that ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again",
-		e.Deleted, name, name, e.Deleted, name)
+	return fmt.Sprintf("its row was deleted; keys up to %d may be in use, and higher ones that other proxies gave: FLUSH SEQUENCES on every proxy, then "+
+		"CREATE SEQUENCE %s START WITH n, where n is above all keys; where no key is in use: CREATE SEQUENCE %s, then ALTER SEQUENCE %s RESTART WITH 1 FORCE",
+		e.Deleted, name, name, name)
 }
 
 // Unwrap returns the sentinel.
