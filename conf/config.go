@@ -20,7 +20,7 @@ type Config struct {
 	// proxy](statements.md). Each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
-	// users who may see all that an admin sees, and change nothing; named like `admin_users`
+	// users who may use each SHOW as an admin does, and change nothing; named like `admin_users`
 	MonitorUsers []string `toml:"monitor_users" reload:"new"`
 	// a login that is no `[[user]]`: `"refuse"` is error 1045; with `"backend"` [the default
 	// shard's server checks it](security.md#accounts-that-the-server-checks), and no `[[user]]` is
@@ -40,7 +40,8 @@ type Config struct {
 	// fails with error 1429
 	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
-	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
+	// statements up to this size, and to 16 MB, are analysed; longer ones are relayed as they are,
+	// or get error 1235 where columns are filled in; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
 	// memory for statements above 64KiB in all sessions, twice their size each; others wait, slow
 	// ones get 1159. Transactions and locks may take as much again; 1MiB to 1024GiB

@@ -8,11 +8,11 @@ var alarmTexts = []struct {
 }{
 	{
 		[]string{"SeqproxyKeysRunOut", "SeqproxyNoKeys", "SeqproxyReservationErrors", "SeqproxySequenceServerDown"},
-		"the sequence server cannot be used", "bring it back, and nothing else. Is it up? `seqproxy check -connect` prints what to do. Is it gone for good? See `seqproxy help lost` ([more](#keys-run-out))",
+		"the sequence server cannot be used", "bring it back, and nothing else. Is it up? `seqproxy check -config FILE -connect` prints what to do. Is it gone for good? See `seqproxy help lost` ([more](#keys-run-out))",
 	},
 	{
 		[]string{"SeqproxyNodeDown"},
-		"a shard's server is away: statements for it get error 1429, keys are still given", "bring it back, or write the new `address` into each configuration and run `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
+		"a shard's server is away: statements for it get error 1429, keys are still given", "bring it back. Or make the old server read-only, write the new `address` into each configuration, and run `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
 	},
 	{
 		[]string{"SeqproxyRewind"},

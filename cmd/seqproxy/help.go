@@ -91,7 +91,7 @@ func helpOnImportKinds() string {
 
 func helpOnGaps() string {
 	var out strings.Builder
-	out.WriteString("why keys jump, and how far\n\nKeys are unique and rise, but have gaps. Causes, how far, and how to see it:\n\n")
+	out.WriteString("why keys jump, and how far\n\nKeys are unique, but have gaps. Why they jump, how far, and how to see it:\n\n")
 	for _, g := range gapTexts {
 		writeEntry(&out, g.cause, g.far+" ("+g.see+")")
 	}

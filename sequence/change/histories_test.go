@@ -135,7 +135,7 @@ func TestHistories(t *testing.T) {
 		}},
 		// Of five, A alone has recorded how far E may go. E dies, A is cut off, and B, C, D remove
 		// E. A stays, so A must be there.
-		{"who alone has recorded how far the lost one goes must be there", func(t *testing.T) *estate {
+		{"the only witness of the lost member must be there", func(t *testing.T) *estate {
 			e := blocks(5, 5)
 			e.asked = change.Change{Remove: address(4)}
 			far := proxy(e, 1, 2, 3) // has A record how far E may go
@@ -392,7 +392,7 @@ func TestHistories(t *testing.T) {
 		// X has read which plan is in force, and stands still. Others remove R, and propose to add D,
 		// which X takes for a proposal that was left. Who sees that a newer plan is in force than his lets
 		// nobody go by that, and a server that was frozen since stays so.
-		{"who stood still lets nobody go on who has accepted meanwhile", func(t *testing.T) *estate {
+		{"a proxy that stood still unfreezes no member that has accepted meanwhile", func(t *testing.T) *estate {
 			e, still := stoodStill(t)
 			far := e.NewProxy("far")
 			if err := far.Read(); err != nil {
@@ -431,7 +431,7 @@ func TestHistories(t *testing.T) {
 		// A proxy that reaches R and D alone, and has not heard that R was removed, takes the change
 		// that adds D for one that was left. Then D cannot be frozen. Nobody was asked to accept the
 		// change, so its coordinator undoes it.
-		{"a change that one member was let go from is undone on the others", func(t *testing.T) *estate {
+		{"a change is undone on all members if one was unfrozen", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
 			p, far := proxy(e), e.NewProxy("far", 0, 1)
