@@ -120,6 +120,12 @@ var yupoo = []string{
 	"INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT LAST_INSERT_ID()",
 	"INSERT INTO sequence SET name = 'users' ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT ROW_COUNT() AS n, LAST_INSERT_ID()", "SELECT ROW_COUNT()", "SELECT LAST_INSERT_ID()",
 	"INSERT INTO sequence (name, id) VALUES ('users', LAST_INSERT_ID(1)) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)",
+	// A row that was missing a moment ago, and one that nobody else sees yet.
+	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'new'", "INSERT INTO sequence (name, id) VALUES ('new', 40)",
+	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'new'", "SELECT LAST_INSERT_ID()",
+	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'new'; SELECT LAST_INSERT_ID()", "DELETE FROM sequence WHERE name = 'new'",
+	"SET autocommit = 0", "INSERT INTO sequence (name, id) VALUES ('newer', 50)",
+	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'newer'", "SELECT LAST_INSERT_ID()", "ROLLBACK", "SET autocommit = 1",
 	"CREATE TEMPORARY TABLE sequence (name VARCHAR(9) PRIMARY KEY, id INT)", "INSERT INTO sequence VALUES ('photos', 3)",
 	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "SELECT id + 0 AS id FROM sequence", "DROP TEMPORARY TABLE sequence",
 }

@@ -52,7 +52,7 @@ func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err e
 	if !handled || err != nil {
 		return handled, err
 	}
-	if !alone && !answer.Moved {
+	if !alone && answer.Affected == 0 {
 		return false, ts.leaveToServer(t) // which number follows is the server's to know
 	}
 	if err := ts.beginImplied(&answer); err != nil {
@@ -94,17 +94,23 @@ func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
 
 // mayLeaveToServer reports whether the server may answer a ticket that cannot be answered here.
 func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
+	why, err := ts.refusal(t)
+	if err == nil && why != "" {
+		err = protocol.NotSupported("%s", why)
+	}
+	return err
+}
+
+// refusal returns why the server may not answer a ticket that cannot be answered here; "": it may.
+func (ts *tickets) refusal(t *ticket.Ticket) (why string, err error) {
 	if t.Of.Counter != nil {
-		return nil
+		return "", nil
 	}
 	several, multiple, err := ts.at.set.steps.Divided(&ts.numbers.Patience)
 	if err = ts.numbers.Patience.Over(err); err != nil {
-		return err
+		return "", err
 	}
-	if why := t.Refusal(several, multiple, ts.at.set.steps.Stride()); why != "" {
-		return protocol.NotSupported("%s", why)
-	}
-	return nil
+	return t.Refusal(several, multiple, ts.at.set.steps.Stride()), nil
 }
 
 // asksForID reports whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once or more,
@@ -140,7 +146,12 @@ func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer
 	if err = ts.numbers.Patience.Over(err); ticket.NotHere(err) {
 		return a, false, nil
 	}
-	return a, true, err
+	if err != nil || a.Affected > 0 || ts.at.routes.Default() == nil {
+		return a, true, err
+	}
+	// The row may be a moment old, or of a transaction under way: the server knows.
+	why, err := ts.refusal(t)
+	return a, err != nil || why != "", err
 }
 
 // keyOf returns the key of a ticket, which is in a character set, in UTF-8. ok is false if no
@@ -170,7 +181,7 @@ func (ts *tickets) beginImplied(a *ticket.Answer) error {
 // answerTicket answers with the OK of a ticket. more are flags in addition to the session's.
 func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 	ts.at.tally.Becomes(stats.KindNextval)
-	if a.Moved {
+	if a.Affected > 0 {
 		ts.state.LastID.GivenInOK(a.ID)
 	}
 	ts.state.LastAnswer, ts.state.LastChanged = state.OurChange, a.Affected

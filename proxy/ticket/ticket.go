@@ -174,9 +174,8 @@ type Sequences interface {
 
 // Answer is the content of a ticket's OK.
 type Answer struct {
-	Affected      uint64
-	ID            uint64
-	Moved         bool // ID is LAST_INSERT_ID() now
+	Affected      uint64 // 0: no sequence of that name is known
+	ID            uint64 // LAST_INSERT_ID() from now on, if Affected is not 0
 	Info          string
 	Transactional bool // the server would have made it part of a transaction
 }
@@ -202,7 +201,7 @@ func (t *Ticket) count(ctx context.Context, stub []byte) (a Answer, err error) {
 	} else {
 		got, err = t.Of.Counter.Insert(ctx, t.ID)
 	}
-	a = Answer{Affected: 1, ID: got.Number, Moved: true, Transactional: got.Transactional}
+	a = Answer{Affected: 1, ID: got.Number, Transactional: got.Transactional}
 	if got.Replaced {
 		a.Affected = 2
 	}
@@ -215,7 +214,7 @@ func (t *Ticket) advance(ctx context.Context, from Sequences, name []byte) (a An
 	if t.Kind == idiom.TicketUpsert {
 		var created bool
 		a.ID, created, err = from.AdvanceOrCreate(ctx, name, t.Step)
-		if a.Affected, a.Moved = 2, true; created {
+		if a.Affected = 2; created {
 			a.Affected = 1
 		}
 		return a, err
@@ -225,6 +224,6 @@ func (t *Ticket) advance(ctx context.Context, from Sequences, name []byte) (a An
 		a.ID, a.Info = 0, "Rows matched: 0  Changed: 0  Warnings: 0"
 		return a, nil
 	}
-	a.Affected, a.Moved, a.Info = 1, true, "Rows matched: 1  Changed: 1  Warnings: 0"
+	a.Affected, a.Info = 1, "Rows matched: 1  Changed: 1  Warnings: 0"
 	return a, err
 }

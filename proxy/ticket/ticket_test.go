@@ -132,10 +132,10 @@ func TestAnAnswerIsThatOfTheStatement(t *testing.T) {
 		key  string
 		want Answer
 	}{
-		{"a row that is there", update, "p", Answer{Affected: 1, ID: 15, Moved: true, Info: "Rows matched: 1  Changed: 1  Warnings: 0", Transactional: true}},
+		{"a row that is there", update, "p", Answer{Affected: 1, ID: 15, Info: "Rows matched: 1  Changed: 1  Warnings: 0", Transactional: true}},
 		{"one that is not", update, "q", Answer{Info: "Rows matched: 0  Changed: 0  Warnings: 0", Transactional: true}},
-		{"one that is made", upsert, "q", Answer{Affected: 1, ID: 1, Moved: true, Transactional: true}},
-		{"one that was made", upsert, "q", Answer{Affected: 2, ID: 2, Moved: true, Transactional: true}},
+		{"one that is made", upsert, "q", Answer{Affected: 1, ID: 1, Transactional: true}},
+		{"one that was made", upsert, "q", Answer{Affected: 2, ID: 2, Transactional: true}},
 	} {
 		if got, err := c.t.Take(t.Context(), from, []byte(c.key)); err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v, want %+v", c.name, got, err, c.want)
