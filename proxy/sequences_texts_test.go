@@ -297,6 +297,42 @@ func TestAFormatOfDigitsIsAnInsertID(t *testing.T) {
 	wantError(t, c, 4084, "SELECT NEXTVAL('words')")
 }
 
+// A key is a value of its own, whatever stands beside it: the server joins a string to one next to
+// it.
+func TestAKeyIsJoinedToNothing(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE words FORMAT 'a{n:3}' CACHE 1000", "CREATE SEQUENCE bytes UUID BINARY", "CREATE SEQUENCE numbers CACHE 1000")
+	isKey := map[string]func(string) bool{
+		"words":   func(v string) bool { return len(v) == 4 && v[0] == 'a' },
+		"bytes":   func(v string) bool { return len(v) == 16 },
+		"numbers": func(v string) bool { return len(v) <= 3 && strings.Trim(v, "0123456789") == "" },
+	}
+	for name, is := range isKey {
+		next := "NEXTVAL('" + name + "')"
+		for _, alias := range []string{`"no"`, `'no'`, ` 'no'`, ` "e5"`, `e5`, `x`, " `no`", "/**/'no'", "\n'no'", ` as 'no'`, `AS"no"`} {
+			column := strings.Trim(strings.NewReplacer("as", "", "AS", "", "/**/", "").Replace(alias), " \n'\"`")
+			for _, rest := range []string{", NOW()", " LIMIT 1", ""} {
+				columns, rows := table(t, c, "SELECT "+next+alias+rest)
+				if columns[0] != column || !is(rows[0][0]) {
+					t.Errorf("SELECT %s%s%s: column %q, key %q", next, alias, rest, columns[0], rows[0][0])
+				}
+			}
+			exec(t, c, "SET sql_select_limit = 5")
+			if columns, rows := table(t, c, "SELECT "+next+alias); columns[0] != column || !is(rows[0][0]) {
+				t.Errorf("SELECT %s%s with sql_select_limit: column %q, key %q", next, alias, columns[0], rows[0][0])
+			}
+			exec(t, c, "SET sql_select_limit = DEFAULT")
+		}
+		for _, nonsense := range []string{"_latin1 " + next, "N " + next, "'a' " + next, "1." + next, next + "'a' 'b', 1", "1 AS " + next} {
+			if rows, err := c.QueryContext(t.Context(), "SELECT "+nonsense); err == nil {
+				rows.Close()
+				t.Errorf("SELECT %s is no error", nonsense)
+			}
+		}
+	}
+}
+
 // A key that was used by hand is passed over.
 func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	e := newEnv(t, setup{})

@@ -24,8 +24,6 @@ const (
 	// AsNullable is NULLIF(LEAST(1001, 9223372036854775807), -1). Its type is a BIGINT that may be
 	// NULL, as for LASTVAL().
 	AsNullable
-	// AsNumber is 1001.
-	AsNumber
 	// AsFurther is IF(1,CAST(1001 AS UNSIGNED),LAST_INSERT_ID(1001)). The second part is never
 	// evaluated. It has the column of AsLastInsertID (type, length, flags) and no effect. With
 	// Param, MariaDB's answer to a PREPARE has the length 1 instead of 0, but the answer to an
@@ -46,7 +44,7 @@ const (
 	// statement fails with error 1690. No sql_mode makes that a warning.
 	AsCounted
 	// AsText is Text as a string, which has no character that is to be escaped, or with Binary as
-	// bytes. It has no effect.
+	// bytes. It has no effect. It is in parentheses: the server joins a string to one beside it.
 	AsText
 )
 
@@ -106,7 +104,7 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 		if s.Param {
 			return append(dst, TextMarker(s.Binary)...)
 		}
-		return AppendText(dst, s.Text, s.Binary)
+		return append(AppendText(append(dst, '('), s.Text, s.Binary), ')')
 	case AsLastInsertID:
 		return append(s.value(append(dst, "LAST_INSERT_ID("...)), ')')
 	case AsNullable:
@@ -146,7 +144,7 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 			dst = append(dst, sql[c.Start:c.End]...)
 		}
 		return append(Substitution{Value: s.Bound}.value(append(dst, "+0*LAST_INSERT_ID("...)), "))"...)
-	case AsPrevious:
+	default: // AsPrevious
 		// The column is nullable if the server's is. With a parameter it may be.
 		if c.Func == LastInsertID {
 			dst = append(dst, "COALESCE("...)
@@ -155,8 +153,6 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 		}
 		dst = append(s.unsigned(dst), ',')
 		return append(append(dst, sql[c.Start:c.End]...), ')')
-	default:
-		return s.value(dst)
 	}
 }
 
