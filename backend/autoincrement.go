@@ -14,8 +14,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// Lookers returns the configured accounts that may look at the tables on a shard's servers. The
-// list may be empty.
+// Lookers returns the configured accounts for looking at the tables on a shard's servers. The list
+// may be empty.
 func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 	access := shard.access.Load()
 	if access.creds != nil {
@@ -40,14 +40,15 @@ type AutoIncrement struct {
 	// Alter is the statement that takes AUTO_INCREMENT from the column and changes nothing else. It
 	// is empty if the account may not see how the column is defined.
 	Alter string
-	// Referenced: a foreign key refers to the column. MySQL then takes Alter only with its checks
-	// of foreign keys turned off.
+	// Referenced reports whether a foreign key refers to the column. MySQL then takes Alter only
+	// with foreign_key_checks turned off.
 	Referenced bool
 
-	place string // identifies the server: no two that run at the same time have the same
+	place string // identifies the server among those that run at the same time
 }
 
-// Statements take AUTO_INCREMENT from the column. There are none if Alter is unknown.
+// Statements returns the statements that take AUTO_INCREMENT from the column. There are none
+// without Alter.
 func (a *AutoIncrement) Statements() []string {
 	switch {
 	case a.Alter == "":
@@ -58,7 +59,7 @@ func (a *AutoIncrement) Statements() []string {
 	return []string{a.Alter}
 }
 
-// Remedy is Statements as one text. Without Statements it says what to do instead.
+// Remedy returns Statements as one text, or says what to do without them.
 func (a *AutoIncrement) Remedy() string {
 	return cmp.Or(strings.Join(a.Statements(), "; "),
 		fmt.Sprintf("take AUTO_INCREMENT from the column in %s.%s; the account may not see how it is defined", a.Schema, a.Table))
@@ -66,8 +67,8 @@ func (a *AutoIncrement) Remedy() string {
 
 // AutoIncrements returns the tables that have AUTO_INCREMENT in one of the columns on more than one
 // shard: these shards give the same numbers. creds returns the accounts to look with on a shard, or
-// why there are none. Accounts that a server refuses are skipped, and so are tables that no account
-// may see. The error names the shards that could not be asked.
+// why there are none. AutoIncrements skips accounts that a server refuses and tables that no
+// account may see. The error names the shards that could not be asked.
 func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Credentials, error), columns []Column) ([]AutoIncrement, error) {
 	found, errs := make([][]AutoIncrement, len(r.shards)), make([]error, len(r.shards))
 	var tasks sync.WaitGroup
@@ -116,10 +117,9 @@ func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Cre
 }
 
 // FindAutoIncrements returns the tables of one shard that have AUTO_INCREMENT in one of the
-// columns. ask runs a statement on the shard. The sql_mode of its session changes. See
-// OnSeveralShards.
+// columns. ask runs a statement on the shard, in a session whose sql_mode changes.
 func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
-	// Other modes leave out of a definition what only MySQL or only MariaDB has.
+	// Other modes omit from a definition what only MySQL or only MariaDB has.
 	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
 		return nil, err
 	}
@@ -148,14 +148,14 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 		}
 		for _, row := range rows {
 			if !folds && row[1] != column.Table {
-				continue // the names only compare as equal
+				continue // the collation ignores case
 			}
 			table := quoted([]byte(row[0])) + "." + quoted([]byte(row[1]))
 			found := AutoIncrement{Column: i, Shard: shard, Schema: row[0], Table: row[1], place: place.String()}
 			shown, err := ask(ctx, "SHOW CREATE TABLE "+table)
 			refused := new(protocol.ServerError)
 			switch {
-			case errors.As(err, &refused): // a right is missing
+			case errors.As(err, &refused): // the account lacks a right
 			case err != nil:
 				return nil, err
 			case len(shown) == 1 && len(shown[0]) > 1:
@@ -187,7 +187,7 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 // returns it without AUTO_INCREMENT.
 func withoutAutoIncrement(create, column string) (definition string, ok bool) {
 	begin := "  " + quoted([]byte(column)) + " "
-	for line := range strings.Lines(create) { // within a text a line break is written as two letters
+	for line := range strings.Lines(create) { // SHOW CREATE TABLE escapes line breaks within a text
 		if strings.HasPrefix(line, begin) {
 			return without(strings.TrimSuffix(strings.TrimSpace(line), ","), " AUTO_INCREMENT")
 		}
@@ -217,14 +217,14 @@ func without(definition, word string) (rest string, ok bool) {
 }
 
 // OnSeveralShards returns the tables of FindAutoIncrements that have AUTO_INCREMENT on more than
-// one shard, each table once. It allows for shards that share a server, and for nodes of one shard,
-// which have the same tables.
+// one shard, each table once. Shards that share a server count as one, and so do nodes of one
+// shard.
 func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) {
 	type table struct {
 		column               int
 		place, schema, table string
 	}
-	rank := func(a *AutoIncrement) (rank int) { // of findings of one table
+	rank := func(a *AutoIncrement) (rank int) { // ranks findings of one table
 		if owner := r.ForSchema(a.Schema); owner != nil && owner.name == a.Shard {
 			rank += 2
 		}
@@ -254,7 +254,7 @@ func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) 
 		shards[a.Column][a.Shard] = true
 	}
 	for _, a := range tables {
-		a.place = "" // a node's address says nothing about the shard
+		a.place = "" // a node's address does not identify a shard
 		if len(shards[a.Column]) > 1 && !once[a] {
 			once[a] = true
 			several = append(several, a)

@@ -8,13 +8,13 @@ import (
 	"seqproxy/protocol"
 )
 
-// Change holds new options for Shards, not yet in force. Whatever stays the same is shared with the
-// old ones: see [Routes].
+// Change is a set of new options for Shards, not yet in force. It shares with the old one what
+// stays the same: see [Routes].
 type Change struct {
 	shards *Shards
 	routes *Routes
 	access map[*Shard]*access // the new access of shards that stay
-	news   []target           // nodes without an earlier connection of this kind
+	news   []target           // nodes that Try connects to: new ones, or with a new access
 }
 
 // Change prepares validated options to replace those in force. It does no I/O. Only one Change may

@@ -25,24 +25,24 @@ type Login struct {
 	// Dial fails.
 	Capabilities protocol.Capability
 	Collation    uint16 // above 255 after a change of user
-	// ChangeUser: the client has changed its user. A server's errors for that differ from those of
-	// a login.
+	// ChangeUser says that the client has changed its user. A server's errors for that differ from
+	// those of a login.
 	ChangeUser bool
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
 
-	// KeepCredentials: log in with Credentials even if the shard names others.
+	// KeepCredentials uses Credentials even if the shard names others.
 	KeepCredentials bool
-	// Relay, if set, lets the client itself prove to the server that it is User. Password is not
-	// used then.
+	// Relay, if set, lets the client itself prove to the server that it is User. Dial then ignores
+	// Password.
 	Relay *protocol.RelayedLogin
 
-	wish   protocol.Capability // asked for as well, if the server has it
+	wish   protocol.Capability // flags to ask for as well, if the server has them
 	access *access             // of the shard
 }
 
-// Conn is a logged-in connection to a server. It belongs to one session and is
-// used by one goroutine at a time.
+// Conn is a logged-in connection to a server. It belongs to one session. One goroutine uses it at a
+// time.
 type Conn struct {
 	*protocol.Conn
 	// Answer finds the end of each answer.
@@ -56,14 +56,14 @@ type Conn struct {
 	// LoginOK is the server's OK to the login if it described the session, else nil.
 	LoginOK []byte
 
-	// When the connection was last used, as the session keeps account of it.
+	// The session writes down here when it last used the connection.
 	LastUse    time.Time // at first the time of opening
 	Used       bool      // since the session's last wait for its client
 	UsedBefore bool      // before that, and after LastUse
 
 	shard *Shard
 	node  *Node
-	hello *Hello // shared by connections, except by the proxy's own that ask for more
+	hello *Hello // shared, except by the proxy's connections that ask for more
 
 	closed bool
 }
@@ -95,11 +95,12 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Dial connects to a shard's server and logs in, within the connect timeout or ctx's deadline. It
-// ignores a cancelled ctx otherwise. The error is a *protocol.ServerError if the server refused the
-// login, as it would have refused the client's; a *protocol.RelayError if the client failed in a
-// relayed login; else an *UnreachableError. A relayed login has additional time for the client's
-// answers.
+// Dial connects to a shard's server and logs in, within the connect timeout or ctx's deadline.
+// Cancelling ctx has no other effect. A relayed login has additional time for the client's answers.
+//
+// The error is a *protocol.ServerError if the server refused the login, as it would have refused
+// the client's; a *protocol.RelayError if the client failed in a relayed login; else an
+// *UnreachableError.
 func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
 	login.access = shard.access.Load()
 	if login.Relay == nil && !login.KeepCredentials {
@@ -108,7 +109,7 @@ func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, er
 	return r.dialEither(ctx, shard, shard.primary(), login)
 }
 
-// dialEither tries one password and then the other. If the server refuses both, the caller gets its
+// dialEither tries one password and then the other. If the server refuses both, it returns the
 // answer to the first.
 func (r *Routes) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	c, err := r.dialNode(ctx, shard, node, login)
@@ -136,7 +137,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	node.counts.connecting.Add(-1)
 	if err == nil {
-		if login.Relay == nil { // in a relayed login the client takes time, too
+		if login.Relay == nil { // a relayed login also takes the client's time
 			node.counts.connects.Add(c.LastUse.Sub(begun))
 		}
 		node.meet(nil)
@@ -183,8 +184,8 @@ func (r *Routes) dialDeadline(ctx context.Context, now time.Time) time.Time {
 	return deadline
 }
 
-// until is a context for a dial that ends only at its deadline. A context that can be cancelled
-// costs more, and every client costs a dial. Cancelling waits for the deadline, which is near.
+// until is a context that ends only at its deadline. A context that can be cancelled costs more,
+// and every client costs a dial. Cancelling waits for the deadline, which is near.
 type until struct {
 	context.Context
 	deadline time.Time
@@ -207,7 +208,7 @@ func (u until) Err() error {
 
 // logInBy logs in over nc. It closes nc if that fails.
 func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
-	// A write may stall as long as the server likes: the server may wait for a lock.
+	// A write may wait for ever: the server may be waiting for a lock.
 	pc, err := protocol.NewConn(nc, 0, answerAhead)
 	if err != nil {
 		return nil, err

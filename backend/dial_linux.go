@@ -17,7 +17,7 @@ import (
 )
 
 // dialIP connects to an address that needs no look-up. It makes half as many system calls as
-// package net's dialer. That counts because every client costs a dial.
+// package net's dialer, which counts because every client costs a dial.
 func dialIP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	fail := func(call string, err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: os.NewSyscallError(call, err)}
@@ -53,8 +53,8 @@ func dialIP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 }
 
 // rawConnect is connect(2) on a non-blocking socket. Like the reads and writes of package protocol
-// it does not tell the scheduler. The scheduler would give the processor away when the kernel wakes
-// the server during the call.
+// it does not announce the call to the scheduler, which would give the processor away when the
+// kernel wakes the server.
 func rawConnect(fd int, to netip.AddrPort) syscall.Errno {
 	var port [2]byte
 	binary.BigEndian.PutUint16(port[:], to.Port())
@@ -78,8 +78,8 @@ func hasPeer(fd uintptr) bool {
 	return errno == 0
 }
 
-// ipConn is a TCP connection whose file is in the runtime's poller. Its behaviour and errors are
-// those of a *net.TCPConn.
+// ipConn is a TCP connection whose file is in the runtime's poller. It behaves and fails like a
+// *net.TCPConn.
 type ipConn struct {
 	file *os.File
 	to   netip.AddrPort
@@ -149,7 +149,7 @@ func (c *ipConn) SetWriteDeadline(t time.Time) error {
 	return c.failed("set", c.file.SetWriteDeadline(t))
 }
 
-// LocalAddr returns an empty address, which is never read.
+// LocalAddr returns an empty address. Nothing reads it.
 func (c *ipConn) LocalAddr() net.Addr { return &net.TCPAddr{} }
 
 // RemoteAddr implements [net.Conn].

@@ -13,12 +13,12 @@ import (
 // Examined is the outcome of one login by Examine.
 type Examined struct {
 	Shard, Node string
-	User        string // "" means without an account: only the greeting was read
+	User        string // "" means no account: Examine read only the greeting
 	Schema      string
 	Err         error // of Dial or of the connection; the fields below are then empty
 	TLS         bool
 	Hello       Hello
-	// Ask runs a statement and returns its rows as text, NULL as "".
+	// Ask runs a statement and returns its rows as text, with NULL as "".
 	Ask func(ctx context.Context, text string) ([][]string, error)
 }
 

@@ -17,7 +17,7 @@ type meeting struct {
 }
 
 // meet records how an attempt to connect ended. A server that refuses one login still counts as
-// answering; one that refuses everybody does not.
+// answering. One that refuses every client does not.
 func (n *Node) meet(err error) {
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) && !refusesAll(refused.Code) {
@@ -57,10 +57,10 @@ var (
 	errNotSoon = errors.New("it did not answer in time")
 )
 
-// Usable says why the shard's server lets no client in; nil means that it does. It goes by the last
-// attempt to connect if that is recent. Otherwise it connects once for all callers that wait, until
-// ctx's deadline. It does not connect if no account is known and the last attempt was good: servers
-// count logins that break off.
+// Usable returns why the shard's server lets no client in, or nil if it does. A recent attempt to
+// connect decides that. Otherwise Usable connects once for all callers that wait, until ctx's
+// deadline. It does not connect if no account is known and the last attempt was good: servers count
+// logins that break off.
 func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	n := shard.primary()
 	if met := n.lastMet(); s.fresh(shard, met) {
@@ -90,7 +90,7 @@ func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	return s.unusable(shard, n.lastMet().err)
 }
 
-// LastUsable is Usable without connecting: it goes by the last attempt.
+// LastUsable is Usable without connecting: the last attempt decides.
 func (s *Shards) LastUsable(shard *Shard) error {
 	met := shard.primary().lastMet()
 	if met.at.IsZero() {

@@ -17,7 +17,7 @@ type Highest struct {
 	Table string // "album0.photos"; "" if Err is not about one table
 	Value uint64 // 0 if there are no rows
 	Type  string // of the column, as information_schema writes it
-	Limit uint64 // the greatest number that the column's type holds
+	Limit uint64 // the greatest number that the column's type can store
 	Err   error  // why Value could not be read
 }
 
@@ -25,14 +25,14 @@ type Highest struct {
 // the rows that count. An empty number means the values themselves, in all rows.
 type Expression func(column string) (number, condition string)
 
-// highestTimeout bounds the reading of all tables of one shard. With an index on the column, which
-// every key has, reading takes a moment.
+// highestTimeout bounds the reading of all tables of one shard. An index on the column makes the
+// reading quick, and every key has one.
 const highestTimeout = 30 * time.Second
 
 // Highest reads the greatest number in a column on every shard. Rows that are not committed yet
-// count, too. Without a schema, every table of that name counts. Shards where the user sees no such
-// column are left out. creds returns the credentials for a shard, or why there are none.
-// Without of, only the columns' types are read, which may be any.
+// count, too. Without a schema, every table of that name counts. Highest omits shards where the
+// user sees no such column. creds returns the credentials for a shard, or why there are none.
+// Without of, Highest reads only the columns' types, which may be any.
 func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
@@ -66,7 +66,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
 		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
 	}
-	// A transaction under way may commit its rows in a moment, so they count.
+	// A running transaction may commit its rows in a moment, so they count.
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
 		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
 	}

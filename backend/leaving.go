@@ -6,8 +6,7 @@ import (
 	"weak"
 )
 
-// leaving lists the shards that reloads have removed from the routes, for as long as a session uses
-// one or may still do so.
+// leaving lists the shards that reloads have removed from the routes, while a session may use them.
 type leaving struct {
 	mu     sync.Mutex
 	shards []weak.Pointer[Shard] // guarded by mu
@@ -27,7 +26,7 @@ func (l *leaving) list() (shards []*Shard) {
 	return shards
 }
 
-// change records that the routes now have replaced the routes before.
+// change records that now replaces before.
 func (l *leaving) change(before, now *Routes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +41,7 @@ func (l *leaving) change(before, now *Routes) {
 	}
 }
 
-// addTo adds the statistics of nodes that still have connections. The connections are added to an
+// addTo adds the statistics of nodes that still have connections. It adds the connections to an
 // entry of all if that has the same shard name and node.
 func (l *leaving) addTo(all []NodeStats) []NodeStats {
 	for _, shard := range l.list() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Pause is a time in which a shard gets no new statement. Once resumed, a Pause is over for good.
+// Pause is a time in which a shard gets no new statement. A resumed Pause never begins again.
 type Pause struct {
 	since   time.Time
 	resumed chan struct{}
@@ -18,8 +18,8 @@ func (p *Pause) Since() time.Time { return p.since }
 // Resumed is closed when the pause is over.
 func (p *Pause) Resumed() <-chan struct{} { return p.resumed }
 
-// Pause pauses the shard and returns the pause in force. If the shard is paused already, that pause
-// goes on. Callers that send statements must look at Paused.
+// Pause pauses the shard and returns the pause in force. A second call returns the pause of the
+// first. Callers that send statements must look at Paused.
 func (s *Shard) Pause() *Pause {
 	begun := &Pause{since: time.Now(), resumed: make(chan struct{})}
 	for {
@@ -35,7 +35,7 @@ func (s *Shard) Pause() *Pause {
 // Paused returns the pause in force, or nil. It is cheap enough for every statement.
 func (s *Shard) Paused() *Pause { return s.gate.paused.Load() }
 
-// Resume ends the pause. It says whether there was one.
+// Resume ends the pause, and reports whether there was one.
 func (s *Shard) Resume() bool {
 	p := s.gate.paused.Swap(nil)
 	if p != nil {

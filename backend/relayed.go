@@ -9,8 +9,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// afterRelay completes a login that the client made itself. It checks by what the server judged the
-// client, and asks the server for the rest.
+// afterRelay completes a login that the client made itself. It checks how the server judged the
+// client, and asks the server for what a login without a relay shows.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	if err := relay.AwaitServer(); err != nil {
 		return err
@@ -32,8 +32,8 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 }
 
 // makeUp logs in successfully, so that the server forgets the faults that it has counted for the
-// proxy's host. A server counts some failed logins of clients as such faults. If no account is
-// known, the next client that logs in has the same effect.
+// proxy's host. A server counts some failed logins of clients as such faults. Without an account
+// the next client that logs in has the same effect.
 func (r *Routes) makeUp(ctx context.Context, t target) {
 	if t.access.probeCredentials(r.probe).User != "" {
 		_ = r.probeNode(ctx, t) // probes log what is wrong with the node
@@ -47,7 +47,7 @@ func (c *Conn) setWideCollation(id uint16) error {
 		return nil
 	}
 	from := "COLLATION_NAME FROM information_schema.COLLATIONS"
-	if c.hello.MariaDB { // MariaDB lists collations of several character sets there without an id
+	if c.hello.MariaDB { // MariaDB lists a collation of several character sets there without an id
 		from = "FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 	}
 	rows, err := c.Query(fmt.Sprintf("SELECT CHARACTER_SET_NAME, %s WHERE ID = %d LIMIT 1", from, id))
@@ -64,9 +64,8 @@ func (c *Conn) setWideCollation(id uint16) error {
 
 // checkTrust refuses the login unless only the client's answer can have proved the account. A
 // MariaDB account may have several plugins, and any one is enough (IDENTIFIED VIA
-// mysql_native_password OR unix_socket). The server does not say which one it was. It may find the
-// client's password wrong and still accept the login, because it trusts the user that the proxy
-// runs as.
+// mysql_native_password OR unix_socket). The server does not say which one it was. It may accept
+// the login in spite of a wrong password, because it trusts the user that the proxy runs as.
 func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	// For a proxy user, only the account that it became is visible.
 	rows, err := c.Query("SELECT @@proxy_user")
@@ -95,13 +94,13 @@ func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	return nil
 }
 
-// passwordPlugins are the plugins of MariaDB that judge by nothing but the client's answer.
+// passwordPlugins are the plugins of MariaDB that judge by the client's answer alone.
 var passwordPlugins = map[string]bool{
 	"mysql_native_password": true, "ed25519": true, "parsec": true, "caching_sha2_password": true, "sha256_password": true,
 }
 
 // untrusted returns the first plugin in an answer to MariaDB's SHOW CREATE USER that may judge by
-// something other than a password, or "". Text that it cannot read counts as such a plugin.
+// something other than a password, or "". It counts text that it cannot read as such a plugin.
 func untrusted(create string) (plugin string) {
 	words, ok := unquoted(create)
 	if !ok || len(words) < 2 || !strings.EqualFold(words[0], "CREATE") || !strings.EqualFold(words[1], "USER") {

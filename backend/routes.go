@@ -9,8 +9,8 @@ import (
 )
 
 // Routes says which shard owns a schema, and opens connections there. It is immutable and safe for
-// concurrent use. A reload makes new Routes. These share the *Shard of each shard whose name and
-// nodes are the same, even if a reload in between had removed it. The zero value has no shards.
+// concurrent use. A reload makes new Routes. They share the *Shard of each shard whose name and
+// nodes are the same, even if a reload in between has removed it. The zero value has no shards.
 type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard
@@ -20,7 +20,7 @@ type Routes struct {
 	connectTimeout time.Duration
 }
 
-// newRoutes makes Routes. It reuses shards of before, which may be nil, and of those leaving.
+// newRoutes makes Routes. It reuses shards of before, which may be nil, and of leaving.
 func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) {
 	r := &Routes{bySchema: make(map[string]*Shard), probe: opts.Probe, connectTimeout: opts.ConnectTimeout}
 	for _, o := range opts.Shards {
@@ -52,7 +52,7 @@ func shardFor(o *ShardOptions, before *Routes, leaving []*Shard) *Shard {
 		all = append(all, before.shards...)
 	}
 	var named *Shard
-	for _, shard := range slices.Backward(all) { // first the earlier shards, then the one that left last
+	for _, shard := range slices.Backward(all) { // the present shards, then the one removed last
 		switch {
 		case shard.name != o.Name:
 		case slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }):
@@ -74,7 +74,7 @@ func (r *Routes) named(name string) *Shard {
 	return nil
 }
 
-// Named returns the shard of that name, or none. "" stands for all shards, in the order of the
+// Named returns the shard of that name, or none. "" means all shards, in the order of the
 // configuration.
 func (r *Routes) Named(name string) []*Shard {
 	if name == "" {
@@ -86,8 +86,8 @@ func (r *Routes) Named(name string) []*Shard {
 	return nil
 }
 
-// ForSchema returns the owner of a schema, or the default shard for one without an owner, or nil if
-// there are no shards. "" stands for no current schema.
+// ForSchema returns the owner of a schema, or the default shard if it has no owner, or nil if there
+// are no shards. "" means no current schema.
 func (r *Routes) ForSchema(schema string) *Shard {
 	if shard, ok := r.bySchema[schema]; ok {
 		return shard
@@ -109,9 +109,9 @@ func (r *Routes) hasNode(n *Node) bool {
 }
 
 // Greeting returns the version and collation of the default shard, and the capabilities that all
-// servers have in common. Clients get these before their user and schema are known. ok is false
-// until the default shard's server has answered once. Without LongPassword the greeting is
-// MariaDB's and may have Extended flags. So LongPassword is left out only if all servers are
+// servers have in common. Clients get these before their login names a user and a schema. ok is
+// false until the default shard's server has answered once. A greeting without LongPassword is
+// MariaDB's and may have Extended flags. So Greeting omits LongPassword only if all servers are
 // MariaDB.
 func (r *Routes) Greeting() (h Hello, ok bool) {
 	if r.fallback == nil {

@@ -18,13 +18,13 @@ import (
 // Credentials are what a login needs besides the client's flags.
 type Credentials struct {
 	User, Password string
-	// OtherPassword is tried once if the server refuses Password, since an operator changes an
-	// account's password on one server after the other. "" means none.
+	// OtherPassword is tried once if the server refuses Password: an operator changes an account's
+	// password on one server after the other. "" means none.
 	OtherPassword string
 }
 
-// Node is one MySQL server's address and what is known about the server. It is safe for concurrent
-// use.
+// Node is one MySQL server's address and what the server has said about itself. It is safe for
+// concurrent use.
 type Node struct {
 	network, address string
 	ip               netip.AddrPort // set if the address is an IP address
@@ -38,9 +38,10 @@ type Node struct {
 	lastFailure meeting   // the last failed attempt or lost connection
 	doubtful    bool      // a connection broke after the last attempt
 
-	refused atomic.Pointer[access] // the access that the node refused when last asked; nil: none
+	// refused is the access that the node refused in the last attempt, or nil.
+	refused atomic.Pointer[access]
 
-	asking chan struct{} // holds one value while Usable asks
+	asking chan struct{} // has one value while Usable asks
 
 	counts nodeCounts
 }
@@ -53,21 +54,23 @@ type Hello struct {
 	MariaDB      bool
 	// SQLMode is the server's global sql_mode, the initial value of sessions.
 	SQLMode string
-	// InitConnect: the server has an init_connect, which may change the initial values of sessions.
+	// InitConnect reports whether the server has an init_connect, which may change the initial
+	// values of sessions.
 	InitConnect bool
-	// IgnoresCollation: the server ignores the collation that a login names.
+	// IgnoresCollation reports whether the server ignores the collation that a login names.
 	IgnoresCollation bool
-	// FoldsTables: the server does not distinguish upper and lower case in names of schemas and
-	// tables (lower_case_table_names).
+	// FoldsTables reports whether the server ignores case in names of schemas and tables
+	// (lower_case_table_names).
 	FoldsTables bool
 	// WaitTimeout and InteractiveTimeout are the global wait_timeout and interactive_timeout, asked
-	// for together with SQLMode. 0 means that they could not be asked for.
+	// for together with SQLMode. 0 means unknown.
 	WaitTimeout, InteractiveTimeout time.Duration
 	// LoginPatience is the server's connect_timeout: how long it waits for each packet of a login.
-	// 0 means that it could not be asked for.
+	// 0 means unknown.
 	LoginPatience time.Duration
-	// DescribesSession: with SessionTrack every OK to a login describes the session, as in MariaDB
-	// 11.5 and later. Other servers do so only if the login names a schema.
+	// DescribesSession reports whether, with SessionTrack, every OK to a login describes the
+	// session, as in MariaDB 11.5 and later. Other servers describe it only if the login names a
+	// schema.
 	DescribesSession bool
 }
 
@@ -81,8 +84,8 @@ func (h *Hello) ProvesCertificates() bool {
 	return major > 11 || major == 11 && minor >= 4
 }
 
-// TrueVersion is the server's version without the prefix that MariaDB puts into its greeting for
-// old replicas.
+// TrueVersion returns the server's version without the prefix that MariaDB puts into its greeting
+// for old replicas.
 func (h *Hello) TrueVersion() string { return strings.TrimPrefix(h.Version, "5.5.5-") }
 
 // Numbers returns the first two numbers of the server's version. A part that is no number is 0.
@@ -165,7 +168,7 @@ func newAccess(o *ShardOptions) *access {
 func newShard(o *ShardOptions, before *Shard) *Shard {
 	s := &Shard{name: o.Name}
 	if before != nil {
-		s.gate = before.gate // a pause goes on when the nodes change
+		s.gate = before.gate // a pause survives a change of the nodes
 	} else {
 		s.gate = newGate()
 	}
@@ -182,7 +185,7 @@ func (s *Shard) Name() string { return s.name }
 // primary is the node that gets the statements.
 func (s *Shard) primary() *Node { return s.nodes[0] }
 
-// Credentials returns the shard's own credentials if it has any, else own, which are the client's.
+// Credentials returns the shard's own credentials, or the client's if it has none.
 func (s *Shard) Credentials(client Credentials) Credentials {
 	return s.access.Load().credentials(client)
 }
@@ -197,7 +200,7 @@ func (a *access) credentials(client Credentials) Credentials {
 // HasCredentials reports whether the shard has credentials of its own.
 func (s *Shard) HasCredentials() bool { return s.access.Load().creds != nil }
 
-// Probe returns an account that exists on the shard's servers for certain, if one is known.
+// Probe returns an account that is sure to exist on the shard's servers. ok is false if none is.
 func (s *Shard) Probe() (Credentials, bool) {
 	probe := s.access.Load().probe
 	return probe, probe.User != ""
@@ -214,8 +217,8 @@ func (a *access) probeCredentials(usual Credentials) Credentials {
 // Hello returns what the shard's server said last.
 func (s *Shard) Hello() (Hello, bool) { return s.primary().Hello() }
 
-// recently is how long dials to a node fail at once after it did not answer in time. So not every
-// client waits that long.
+// recently is how long dials to a node fail at once after it did not answer in time. It spares
+// other clients the wait.
 const recently = 2 * time.Second
 
 // errRecently is the error of a dial that was not tried.
@@ -245,8 +248,8 @@ func (n *Node) markUnreachable() {
 	n.mu.Unlock()
 }
 
-// learn records a greeting and returns all that is known with it. Connections share the Hello, so
-// it is replaced and never changed.
+// learn records a greeting and returns it with what was learned before. Connections share the
+// Hello, so learn replaces it and never changes it.
 func (n *Node) learn(h Hello) *Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,13 +261,13 @@ func (n *Node) learn(h Hello) *Hello {
 		h.FoldsTables, h.LoginPatience = n.hello.FoldsTables, n.hello.LoginPatience
 	}
 	if n.hello == nil || h != *n.hello {
-		changed := h // declared here, so that only this path allocates
+		changed := h // only this path allocates
 		n.hello = &changed
 	}
 	return n.hello
 }
 
-// learnDescribes records Hello.DescribesSession, after learn.
+// learnDescribes records Hello.DescribesSession. It needs an earlier learn.
 func (n *Node) learnDescribes(describes bool) {
 	n.mu.Lock()
 	if n.hello.DescribesSession != describes {
@@ -282,10 +285,10 @@ func (n *Node) describesSession() bool {
 	return n.hello != nil && n.hello.DescribesSession
 }
 
-// learnMode records the other initial values of sessions, after learn.
+// learnMode records the other initial values of sessions. It needs an earlier learn.
 func (n *Node) learnMode(now Hello) {
 	n.mu.Lock()
-	h := *n.hello // others may be reading the old one
+	h := *n.hello // connections share the old one
 	h.SQLMode, h.InitConnect, h.IgnoresCollation = now.SQLMode, now.InitConnect, now.IgnoresCollation
 	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = now.WaitTimeout, now.InteractiveTimeout, now.FoldsTables
 	h.LoginPatience = now.LoginPatience

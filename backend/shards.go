@@ -41,8 +41,8 @@ type Options struct {
 	Logger         *zap.Logger
 }
 
-// Shards holds the servers behind the proxy and what is known about them. It asks servers that have
-// never answered what they offer. It is safe for concurrent use.
+// Shards is the servers behind the proxy and what they have said about themselves. It asks servers
+// that have never answered what they offer. It is safe for concurrent use.
 type Shards struct {
 	log     *zap.Logger
 	routes  atomic.Pointer[Routes]
@@ -70,17 +70,17 @@ func New(opts Options) (*Shards, error) {
 // Routes returns the routes in force. They are immutable: a reload makes new ones.
 func (s *Shards) Routes() *Routes { return s.routes.Load() }
 
-// How often a server is asked what it offers.
+// The intervals at which servers are asked what they offer.
 const (
 	reprobe    = 2 * time.Second // if it did not answer the last time
 	firstProbe = 3 * time.Second
-	// maxQuiet is how long a server may go without a login before it is asked whether it is up.
+	// maxQuiet is how long a server may go without a login before the proxy asks whether it is up.
 	maxQuiet = 10 * time.Second
 )
 
-// Open asks every server what it offers, and waits a short, bounded time for the answers. After
-// that a goroutine asks those servers again that do not answer, or that were not asked for long. A
-// server that is down is logged; that is no error.
+// Open asks every server what it offers, and waits a short, bounded time for the answers. Then a
+// goroutine asks those servers again that do not answer, or that were not asked for long. A server
+// that is down is logged, and is no error. Close ends the goroutine.
 func (s *Shards) Open(ctx context.Context) {
 	routes := s.Routes()
 	first, cancel := context.WithTimeout(ctx, min(firstProbe, routes.connectTimeout))
@@ -106,8 +106,8 @@ func (s *Shards) askOn(ctx context.Context) {
 	}
 }
 
-// due returns the nodes to ask now. Without an account it leaves out nodes that answered the last
-// time: see greetNode.
+// due returns the nodes to ask now. Without an account it omits nodes that answered the last time:
+// see greetNode.
 func (r *Routes) due(now time.Time) []target {
 	return slices.DeleteFunc(r.targets(), func(t target) bool {
 		asks := t.access.probeCredentials(r.probe).User != "" && t.node.refused.Load() != t.access
@@ -168,8 +168,8 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) {
 	}
 }
 
-// logProbe logs when a server stops answering, answers again, or fails with another error. It does
-// not log each question.
+// logProbe logs when a server stops answering, answers again, or fails with another error. It stays
+// silent when nothing has changed.
 func (s *Shards) logProbe(t target, problem string) {
 	before := s.problems[t.node]
 	s.problems[t.node] = problem
@@ -202,9 +202,9 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 	return c.askMode(true)
 }
 
-// greetNode reads a server's greeting, without an account. The server counts that as a login that
-// broke off (see protocol.ReadGreeting), so greetNode stops once the server has answered. The first
-// session asks the rest.
+// greetNode reads a server's greeting, without an account. The server counts a login that broke off
+// (see protocol.ReadGreeting), so greetNode stops once the server has answered. The first session
+// asks the rest.
 func (r *Routes) greetNode(ctx context.Context, t target) error {
 	err := r.readGreeting(ctx, t.node)
 	if err == nil || ctx.Err() == nil && !errors.Is(err, errRecently) {
@@ -239,9 +239,8 @@ func (r *Routes) readGreeting(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// latin1SwedishCI is a collation that every server knows, and that hardly any has as its default
-// today.
+// latin1SwedishCI is a collation that every server has, and hardly any has as its default.
 const latin1SwedishCI = 8
 
-// utf8mb4GeneralCI is a collation that every server since MySQL 5.5 knows.
+// utf8mb4GeneralCI is a collation that every server since MySQL 5.5 has.
 const utf8mb4GeneralCI = 45

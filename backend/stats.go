@@ -12,19 +12,19 @@ import (
 	"seqproxy/protocol"
 )
 
-// NodeStats is a copy of what is known about a node at one moment.
+// NodeStats is a copy of a node's statistics at one moment.
 type NodeStats struct {
 	Shard   string
 	Node    string // the address, as in the configuration
 	Primary bool   // statements go to this node
-	// Leaving: a reload has removed the node, and it still has connections. The proxy no longer
-	// asks whether it is up.
+	// Leaving reports whether a reload has removed the node and it still has connections. The proxy
+	// no longer asks whether it is up.
 	Leaving bool
 	// Version is the server's version, "" if it has never answered.
 	Version string
 
 	// Up reports whether the last attempt to connect was answered, by a login or the refusal of
-	// one. A refusal of everybody ("Too many connections") is no answer.
+	// one. A refusal of every client ("Too many connections") is no answer.
 	Up    bool
 	Since time.Time // since when Up has its value; zero: never tried
 
@@ -33,15 +33,15 @@ type NodeStats struct {
 
 	Connects histogram.Histogram // durations of the attempts that ended with a login
 	Errors   []CodeCount         // in the order of their codes, OtherCodes last
-	// LastError is why the last failed attempt failed, or why a connection was lost since then. It
-	// is "" if neither has happened.
+	// LastError is why the last failed attempt failed, or why a connection was lost since. It is ""
+	// if neither has happened.
 	LastError   string
 	LastErrorAt time.Time
 }
 
-// CodeCount is how often an error was met.
+// CodeCount is how often an error has occurred.
 type CodeCount struct {
-	// from the server, or of a client library (2000 and above); see CodeUnreachable
+	// of the server, or of a client library (2000 and above): see CodeUnreachable
 	Code uint16
 	N    uint64
 }
@@ -52,7 +52,7 @@ const (
 	CodeLost        = 2013 // the connection broke before the answer was complete
 	CodeTLS         = 2026
 	CodeMalformed   = 2027
-	// OtherCodes stands for all codes above the limit of codes that are counted apart.
+	// OtherCodes counts all codes beyond the first maxCodes.
 	OtherCodes = 0
 )
 
@@ -92,13 +92,13 @@ type nodeCounts struct {
 	errors           codeCounts
 }
 
-// maxCodes bounds the codes that are counted apart.
+// maxCodes bounds the codes that have a count each.
 const maxCodes = 64
 
 // codeCounts counts errors by code, without a lock.
 type codeCounts struct {
 	slots [maxCodes]struct {
-		code atomic.Uint32 // 0: free. A slot that is taken keeps its code.
+		code atomic.Uint32 // 0: free. A used slot keeps its code.
 		n    atomic.Uint64
 	}
 	other atomic.Uint64
