@@ -6,19 +6,19 @@ import "encoding/binary"
 type Event uint8
 
 const (
-	// NeedMore: the bytes ended inside the answer.
+	// NeedMore says that the bytes ended inside the answer.
 	NeedMore Event = iota
-	// Done: the answer ended.
+	// Done says that the answer ended.
 	Done
-	// WantsFile: the server asks for a file (LOAD DATA LOCAL). The client sends packets up to an
-	// empty one. The caller then calls FileSent, and the walk goes on.
+	// WantsFile says that the server asks for a file (LOAD DATA LOCAL). The client sends packets up
+	// to an empty one. The caller then calls FileSent, and the walk goes on.
 	WantsFile
-	// Malformed: the bytes are no answer. The connection cannot be used any more.
+	// Malformed says that the bytes are no answer. The connection cannot be used any more.
 	Malformed
-	// Stored: packets of a long row wait in Filler.Stored. Only Filler.Walk returns it.
+	// Stored says that packets of a long row wait in Filler.Stored. Only Filler.Walk returns it.
 	Stored
-	// Refused: there is no number for the next row, see Filler.Err. Only Filler.Walk returns it.
-	// Answer.Walk can go on from the first byte that was not accepted.
+	// Refused says that there is no number for the next row: see Filler.Err. Only Filler.Walk
+	// returns it. Answer.Walk can go on from the first byte that was not accepted.
 	Refused
 )
 
@@ -54,7 +54,7 @@ type Answer struct {
 	ErrCode uint16
 	// InsertID is the last insert id in an OK of the answer, or 0.
 	InsertID uint64
-	// Rows says that the answer has a result set.
+	// Rows reports whether the answer has a result set.
 	Rows bool
 	// Results counts the results that have ended without an error.
 	Results int
@@ -99,8 +99,8 @@ func (a *Answer) Begin(shape Shape, caps Capability) {
 // server's answer to the statement follows.
 func (a *Answer) FileSent() { a.wantsFile = false }
 
-// Walk goes over b. b starts where the server's last accepted byte ended. Walk accepts the first n
-// bytes, and the caller may pass them on. With NeedMore the rest is part of a packet's head: the
+// Walk goes over b, which starts where the server's last accepted byte ended. It accepts the first
+// n bytes, and the caller may pass them on. With NeedMore the rest is part of a packet's head: the
 // caller presents it again together with the bytes that follow. Walk never accepts bytes after the
 // end of the answer.
 func (a *Answer) Walk(b []byte) (n int, ev Event) {
@@ -144,7 +144,7 @@ func (a *Answer) Walk(b []byte) (n int, ev Event) {
 	}
 }
 
-// passRows passes the complete rows at the start of b. Most bytes of a result are passed here.
+// passRows passes the complete rows at the start of b. Most bytes of a result pass here.
 func (a *Answer) passRows(b []byte) (n int) {
 	for len(b)-n > HeaderSize {
 		size := PayloadLen(b[n:])
@@ -158,8 +158,8 @@ func (a *Answer) passRows(b []byte) (n int) {
 	return n
 }
 
-// packet handles the head of a packet: the first bytes of a payload of size bytes, either all of it
-// or at least headBytes.
+// packet handles the head of a packet with a payload of size bytes. The head is the whole payload,
+// or at least its first headBytes.
 func (a *Answer) packet(head []byte, size int) (ok bool) {
 	if a.progress && IsProgress(head) {
 		return true
@@ -257,9 +257,10 @@ func (a *Answer) first(head []byte, size int) bool {
 	return true
 }
 
-// ParseColumnCount reads the first packet of a result set. follow says whether column definitions
-// come next: a flag decides that if MetadataFlags was agreed on. Without DeprecateEOF an EOF ends
-// the definitions in either case. MySQL's documentation has the two fields in the wrong order.
+// ParseColumnCount reads the first packet of a result set. follow reports whether column
+// definitions come next: a flag decides that if MetadataFlags was agreed on. Without DeprecateEOF
+// an EOF ends the definitions in either case. MySQL's documentation has the two fields in the wrong
+// order.
 func ParseColumnCount(payload []byte, metadataFlag bool) (columns uint64, follow, ok bool) {
 	columns, n, ok := ReadLenEncInt(payload)
 	rest := payload[n:]
@@ -301,7 +302,7 @@ func (a *Answer) row(head []byte, size int) bool {
 		return true
 	}
 	a.Results++
-	// Before a procedure's OUT parameters MySQL announces more results. The EOF after them no
+	// MySQL announces more results before a procedure's OUT parameters. The EOF after them no
 	// longer does, and yet the procedure's OK follows.
 	if (a.Status.Has(MoreResults) || a.outParams) && a.shape != ShapeRows && a.shape != ShapeFields {
 		a.phase, a.outParams = phaseFirst, false

@@ -16,11 +16,11 @@ type prover struct {
 
 	plugin  string // the plugin in use
 	salt    Salt
-	waiting bool // the server's key was asked for
+	waiting bool // the prover has asked for the server's key
 }
 
 // start begins with the plugin and salt of the greeting. If it cannot answer for that plugin in the
-// first packet, it answers for the default plugin. The server then switches to the one it wants.
+// first packet, it answers for the default plugin. The server then switches to its own choice.
 func (p *prover) start(plugin string, salt Salt) (answer []byte) {
 	p.salt = salt
 	if plugin == mysql.AUTH_NATIVE_PASSWORD || plugin == "" {
@@ -31,7 +31,8 @@ func (p *prover) start(plugin string, salt Salt) (answer []byte) {
 	return mysql.CalcCachingSha2Password(salt[:], []byte(p.password))
 }
 
-// switchTo starts again with the plugin that the server wants. An empty answer is sent, too.
+// switchTo starts again with the plugin that the server wants. The caller also sends an empty
+// answer.
 func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 	p.plugin, p.waiting = s.Plugin, false
 	switch s.Plugin {
@@ -52,7 +53,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		if p.password == "" {
 			return []byte{0}, nil
 		}
-		return p.reveal(sha256RequestKey, p.tls) // servers do not accept it in clear through a socket
+		return p.reveal(sha256RequestKey, p.tls) // no server takes it in clear through a socket
 	case mysql.AUTH_MARIADB_ED25519:
 		const nonce = 32
 		if len(s.Data) < nonce {
@@ -75,7 +76,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		s.Plugin, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_MARIADB_ED25519)
 }
 
-// more reacts to data from the server's plugin. If speak is false, the server speaks next.
+// more answers data from the server's plugin. If speak is false, the server speaks next.
 func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
 	if p.waiting {
 		p.waiting = false
@@ -98,8 +99,8 @@ func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
 	return nil, false, fmt.Errorf("%w: %d bytes of data that %s does not send", ErrMalformed, len(data), p.plugin)
 }
 
-// reveal sends the password itself, in clear or encrypted with the server's key. It asks for the
-// key if it does not know it.
+// reveal sends the password itself, in clear or encrypted with the server's key. It first asks for
+// the key if it has none.
 func (p *prover) reveal(requestKey byte, clear bool) ([]byte, error) {
 	switch {
 	case clear:

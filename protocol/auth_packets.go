@@ -21,8 +21,8 @@ type AuthSwitch struct {
 	Data   []byte // for native and sha2 passwords: the salt and a NUL
 }
 
-// Append appends the packet's payload. It fails if the plugin's name has a NUL byte. It fails if
-// the name is empty, since that would be a Protocol::OldAuthSwitchRequest.
+// Append appends the packet's payload. It fails if the plugin's name has a NUL byte or is empty:
+// without a name the packet would be a Protocol::OldAuthSwitchRequest.
 func (s *AuthSwitch) Append(b []byte) ([]byte, error) {
 	if s.Plugin == "" || strings.IndexByte(s.Plugin, 0) >= 0 {
 		return b, fmt.Errorf("auth switch request: invalid plugin name %q", s.Plugin)

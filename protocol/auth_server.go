@@ -9,19 +9,19 @@ import (
 // exchange is the dialogue in which a client proves its password to the proxy.
 //
 // A wrong password and an unknown user take exactly the same steps. So no code here may branch on
-// whether the user is known; only the verifier may.
+// whether the user exists. Only the verifier may.
 type exchange struct {
 	login    *ServerLogin
 	pc       ClientConn
 	hello    *ClientHello // exchange fills in salt, plugin and use of a password
 	verifier verifier
 	wrong    bool   // the client has given a wrong answer; the dialogue may go on
-	unmet    string // for the log: what the account demands and the connection lacks
+	unmet    string // what the account demands and the connection lacks, for the log
 }
 
 // first judges the answer in the handshake response. The client made it with the plugin that it
-// names, for the salt of the greeting. If the answer does not have that plugin's form, the client
-// is asked again.
+// names, for the salt of the greeting. If the answer does not have that plugin's form, first asks
+// the client again.
 func (x *exchange) first(plugin string, answer []byte) error {
 	if !x.hello.Capabilities.Has(PluginAuth) {
 		return x.native(answer) // a client without PluginAuth has only this plugin
@@ -58,7 +58,7 @@ func (x *exchange) first(plugin string, answer []byte) error {
 }
 
 // again judges the login of a COM_CHANGE_USER. A client with PluginAuth always gets a fresh salt,
-// since its answer in the command is for a challenge that was used before.
+// since the answer in its command is for a used one.
 func (x *exchange) again(plugin string, answer []byte) error {
 	switch {
 	case !x.hello.Capabilities.Has(PluginAuth):
@@ -69,7 +69,7 @@ func (x *exchange) again(plugin string, answer []byte) error {
 	return x.switchTo(x.instead(plugin))
 }
 
-// instead returns the plugin for a client that names one the proxy does not check.
+// instead returns the plugin to use for a client that names one the proxy does not check.
 func (x *exchange) instead(plugin string) string {
 	if plugin == mysql.AUTH_CLEAR_PASSWORD {
 		return mysql.AUTH_CACHING_SHA2_PASSWORD // the only built-in plugin of MySQL 9's clients

@@ -34,7 +34,7 @@ func (x *exchange) sha2(answer []byte) error {
 	}
 	x.hello.PasswordUsed = true
 	if x.verifier.sha2(x.hello.Salt, answer) {
-		// Queued, because the caller's OK follows at once.
+		// The packet waits, because the caller's OK follows at once.
 		if err := x.pc.QueuePacket(AppendAuthMoreData(nil, []byte{sha2FastOK})); err != nil {
 			return fmt.Errorf("write auth data: %w", err)
 		}
@@ -94,8 +94,8 @@ func (x *exchange) clear(answer []byte) error {
 	return x.verdict(x.verifier.clear(password) && ok)
 }
 
-// underRSA checks a password encrypted with the proxy's key. The client may first ask for the key;
-// request is the byte by which its plugin does so.
+// underRSA checks a password encrypted with the proxy's key. The client may first ask for the key
+// by the byte request, which depends on its plugin.
 func (x *exchange) underRSA(given []byte, request byte) error {
 	if x.login.RSA == nil {
 		return x.verdict(false)

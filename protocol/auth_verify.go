@@ -30,12 +30,12 @@ const (
 	sha2Answer   = 32 // SHA256
 )
 
-// decoyPassword takes the place of the password that an account does not have. So a login of an
-// unknown user takes the steps and the time of a wrong password.
+// decoyPassword replaces the password of an account without one. So a login of an unknown user
+// takes the steps and the time of a wrong password.
 var decoyPassword = sync.OnceValue(rand.Text)
 
-// verifier checks the answers of one login against one account, which may not exist. Each answer is
-// compared with the same number of passwords, whatever the account has.
+// verifier checks the answers of one login against one account, which may not exist. It compares
+// each answer with the same number of passwords, whatever the account has.
 type verifier struct {
 	exists bool // the user exists
 	real   bool // passwords are the account's, not decoys
@@ -52,7 +52,8 @@ type verifier struct {
 	usedOld bool // the old password was right, and the new one was wrong
 }
 
-// newVerifier makes the verifier for an account. two says whether any account has an old password.
+// newVerifier makes the verifier for an account. two reports whether any account has an old
+// password.
 func newVerifier(account Account, exists, two bool) verifier {
 	decoy := decoyPassword()
 	v := verifier{exists: exists, two: two, passwords: [2]string{decoy, decoy}}
@@ -66,8 +67,8 @@ func newVerifier(account Account, exists, two bool) verifier {
 	return v
 }
 
-// accepts turns the results of the comparisons into the result of the login. The comparisons are
-// always made, even if they cannot matter.
+// accepts turns the results of the comparisons into the result of the login. The caller always
+// makes the comparisons, even if they cannot matter.
 func (v *verifier) accepts(equal, equalOld int) bool {
 	if v.denied {
 		return false
@@ -96,8 +97,8 @@ func (v *verifier) sha2(salt Salt, answer []byte) bool {
 	return v.compareAll(compare)
 }
 
-// clear checks a password that came over TLS or encrypted. It compares digests: comparing the
-// passwords would take a time that shows their length.
+// clear checks a password that came over TLS or encrypted. It compares digests, because the time of
+// comparing passwords would show their length.
 func (v *verifier) clear(password []byte) bool {
 	got := sha256.Sum256(password)
 	compare := func(password string) int {

@@ -5,7 +5,7 @@ import "github.com/go-mysql-org/go-mysql/mysql"
 // Capability is a set of capability flags. The lower 32 bits are MySQL's
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html).
 // The upper ones are MariaDB's extended flags (https://mariadb.com/kb/en/connection/#capabilities).
-// These travel in reserved bytes of the handshake, and only without LongPassword.
+// They travel in reserved bytes of the handshake, and only without LongPassword.
 type Capability uint64
 
 // The flags that this package or its callers use.
@@ -35,32 +35,32 @@ const (
 	SessionTrack     = Capability(mysql.CLIENT_SESSION_TRACK)
 	DeprecateEOF     = Capability(mysql.CLIENT_DEPRECATE_EOF)
 
-	// ExpiredPasswords: the client accepts a session that may only set a new password.
+	// ExpiredPasswords lets a client have a session that may only set a new password.
 	ExpiredPasswords = Capability(mysql.CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
-	// OptionalMetadata: the variable resultset_metadata may suppress column definitions (MySQL).
+	// OptionalMetadata lets resultset_metadata suppress column definitions (MySQL).
 	OptionalMetadata = Capability(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)
-	// QueryAttributes: COM_QUERY and COM_STMT_EXECUTE carry attributes (MySQL).
+	// QueryAttributes adds attributes to COM_QUERY and COM_STMT_EXECUTE (MySQL).
 	QueryAttributes  = Capability(mysql.CLIENT_QUERY_ATTRIBUTES)
 	VerifyServerCert = Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT)
 	RememberOptions  = Capability(mysql.CLIENT_REMEMBER_OPTIONS)
 	// MultiFactor is agreed on only with the server of a relayed login.
 	MultiFactor = Capability(mysql.MULTI_FACTOR_AUTHENTICATION)
-	// CompressZstd is Compress with zstd. The client chooses the level (MySQL).
+	// CompressZstd is Compress with zstd, at a level that the client chooses (MySQL).
 	CompressZstd = Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 )
 
 // MariaDB's extended flags.
 const (
-	// Progress: a long statement sends progress reports before and within its answer.
+	// Progress lets a long statement send progress reports before and within its answer.
 	Progress Capability = 1 << (32 + iota)
 	_                   // COM_MULTI, in no release
-	// BulkOperations: COM_STMT_BULK_EXECUTE.
+	// BulkOperations allows COM_STMT_BULK_EXECUTE.
 	BulkOperations
-	// ExtendedMetadata: definitions describe types without a number, such as JSON and UUID.
+	// ExtendedMetadata adds to definitions the types without a number, such as JSON and UUID.
 	ExtendedMetadata
-	// CacheMetadata: an execution omits definitions that have not changed.
+	// CacheMetadata lets an execution omit definitions that have not changed.
 	CacheMetadata
-	// BulkUnitResults: COM_STMT_BULK_EXECUTE reports on each row if the client asks for that.
+	// BulkUnitResults lets COM_STMT_BULK_EXECUTE report on each row if the client asks for that.
 	BulkUnitResults
 )
 
@@ -81,7 +81,7 @@ const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema
 	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
 // Common are the flags of Relayable and Compressing that every server since MySQL 5.7 and MariaDB
-// 10.2 has. Clients are offered these while no server can be asked.
+// 10.2 has. The greeting offers these while no server can be asked.
 const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |

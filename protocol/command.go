@@ -43,15 +43,15 @@ const (
 type Shape uint8
 
 const (
-	// ShapeUnknown is a command whose answer cannot be framed.
+	// ShapeUnknown is the answer to a command whose answer cannot be framed.
 	ShapeUnknown Shape = iota
-	// ShapeNone: there is no answer.
+	// ShapeNone is no answer.
 	ShapeNone
 	// ShapeOne is one packet: OK, ERR, EOF or a bare string.
 	ShapeOne
 	// ShapeResult is OK, ERR, LOCAL INFILE or a result set. Further results may follow.
 	ShapeResult
-	// ShapeCursor is the answer to an execution that asks for a cursor. It is a ShapeResult, but
+	// ShapeCursor is the answer to an execution that asks for a cursor. It is a ShapeResult that
 	// ends after the definitions if the server has opened a cursor.
 	ShapeCursor
 	// ShapeRows is the rows of a result set without its head (COM_STMT_FETCH).
@@ -79,7 +79,7 @@ func AnswerTo(payload []byte) Shape {
 	return c.AnswerShape()
 }
 
-// AnswerShape returns the shape of the answer to c. It does not know the flags of an execution.
+// AnswerShape returns the shape of the answer to c. It ignores the flags of an execution.
 func (c Command) AnswerShape() Shape {
 	switch c {
 	case ComQuit, ComStmtClose, ComStmtLongData:

@@ -51,14 +51,15 @@ func (c *Conn) StartCompression(how Compression) error {
 	if err := c.Flush(); err != nil {
 		return err
 	}
-	if c.r < c.w { // the client has not waited for the OK
+	if c.r < c.w { // the client has sent more without waiting for the OK
 		c.ahead = append(append([]byte(nil), c.Buffered()...), c.ahead...)
 		c.r = c.w
 	}
 	c.give()
 	f := &frames{}
 	f.in = frameReader{conn: c, algorithm: how.Algorithm, num: firstFrame}
-	f.in.num--                                                       // the first frame must follow this number
+	// The first frame follows this number.
+	f.in.num--
 	f.out = frameWriter{conn: c, compress: compressor(how), prev: 1} // an answer starts with 1
 	c.frames = f
 	return nil

@@ -11,15 +11,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packers and unpackers are large (hundreds of kilobytes). So a connection keeps none: it borrows
-// one for each frame.
+// A packer takes hundreds of kilobytes. So a connection keeps none: it borrows one for each frame.
 
 // zlibLevel packs rows about as small as the servers do, at a sixth of the cost of the standard
 // library's level 6: 100 us for a frame of 16 KB.
 const zlibLevel = 5
 
-// compressor returns a function that packs frames. It appends plain, packed, to dst within dst's
-// capacity. It returns nil if the result is not shorter than plain. dst must have room for plain.
+// compressor returns a function that packs plain and appends the result to dst within dst's
+// capacity. That function returns nil if the result is not shorter than plain. dst must have room
+// for plain.
 func compressor(how Compression) func(dst, plain []byte) []byte {
 	if how.Algorithm == Zlib {
 		return packZlib
@@ -79,9 +79,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// zstdEncoder returns the packer for a level of 1 to 22. All connections share it, and it packs as
-// many frames at a time as there are processors. Levels above 9 equal those of 6 to 9: their gain
-// needs more data than a frame has, and 34 MB of memory.
+// zstdEncoder returns the packer for a level of 1 to 22. All connections share it. It packs as many
+// frames at a time as there are processors. Levels above 9 pack like 6 to 9: they gain only with
+// more data than a frame has, and take 34 MB of memory.
 func zstdEncoder(level int) *zstd.Encoder {
 	return zstdEncoders[min(zstd.EncoderLevelFromZstd(level), zstd.SpeedBetterCompression)-zstd.SpeedFastest]()
 }
@@ -133,8 +133,8 @@ func (d *zlibDecoder) release() {
 	zlibDecoders.Put(d)
 }
 
-// unpackZstd unpacks payload and appends the result to dst. It is an error if the result exceeds
-// dst's capacity.
+// unpackZstd unpacks payload and appends the result to dst. It fails if the result exceeds dst's
+// capacity.
 func unpackZstd(dst, payload []byte) ([]byte, error) { return zstdDecoder().DecodeAll(payload, dst) }
 
 // zstdDecoder is shared by all connections. It unpacks as many frames at a time as there are

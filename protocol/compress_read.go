@@ -96,8 +96,8 @@ func (f *frameReader) begin(n int) error {
 	return nil
 }
 
-// await makes sure that raw has bytes. It waits only if nothing was read before (n is 0): bytes
-// that have come must not wait for later ones.
+// await makes sure that raw has bytes. It waits only if nothing was read before (n is 0), so that
+// bytes that have come do not wait for later ones.
 func (f *frameReader) await(n int) error {
 	if f.r < f.w {
 		return nil
@@ -121,8 +121,8 @@ func (f *frameReader) copy(n int) (size int, err error) {
 	return size, nil
 }
 
-// unpack collects a payload until it is complete, and then unpacks it. If the frame ends here,
-// nothing is returned before the frame has proved right: a damaged command must not be executed.
+// unpack collects a payload until it is complete, and then unpacks it. If the frame ends here, it
+// returns nothing before the frame has proved right: a damaged command must not run.
 func (f *frameReader) unpack(n int) (size int, err error) {
 	var payload []byte
 	for f.remaining > 0 {
@@ -143,7 +143,7 @@ func (f *frameReader) unpack(n int) (size int, err error) {
 	if f.algorithm == Zstd {
 		return f.unpackZstd(n, payload)
 	}
-	f.zlib, err = newZlibDecoder(payload) // it reads from raw, which therefore stays
+	f.zlib, err = newZlibDecoder(payload) // it reads from raw, so raw stays
 	if err != nil {
 		return 0, f.cause(err)
 	}
@@ -195,8 +195,8 @@ func (f *frameReader) cause(err error) error {
 	return fmt.Errorf("%w: after %d of %d bytes: %w", ErrFrame, f.got, f.declared, err)
 }
 
-// unpackZstd unpacks a zstd frame, into the Conn's buffer if there is room. It is not
-// done in pieces, since the window that it needs may be as large as what comes out.
+// unpackZstd unpacks a zstd frame, into the Conn's buffer if there is room. It unpacks the frame in
+// one piece, since the window for pieces may be as large as the result.
 func (f *frameReader) unpackZstd(n int, payload []byte) (size int, err error) {
 	to := f.conn.take()[n:]
 	inPlace := len(to) >= f.declared
@@ -231,7 +231,7 @@ func (f *frameReader) passOn(n int) (size int) {
 	return size
 }
 
-// more waits for bytes of the peer, if raw is empty and nothing was read before.
+// more waits for bytes of the peer if raw is empty and nothing was read before.
 func (f *frameReader) more() error {
 	f.r, f.w = 0, 0
 	if f.conn.tls != nil {
@@ -265,7 +265,7 @@ func (f *frameReader) giveRaw() {
 	}
 }
 
-// release lets go of zlib's decoder.
+// release returns zlib's decoder.
 func (f *frameReader) release() {
 	if f.zlib != nil {
 		f.zlib.release()

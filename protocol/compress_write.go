@@ -2,8 +2,8 @@ package protocol
 
 import "sync"
 
-// maxFramePlain bounds the bytes that go into one frame. It is what servers use
-// (net_buffer_length), so every client has room for that.
+// maxFramePlain bounds the bytes that go into one frame. Servers use the same size
+// (net_buffer_length), so every client has room for it.
 const maxFramePlain = 16 << 10
 
 // frameBuffers are for the frames of one write. A write passes on at most one read.
@@ -13,10 +13,10 @@ const frameBufferSize = 2*BufferSize + 64
 
 // frameWriter packs packets into compressed frames.
 //
-// Frames are numbered from the client's last one on, anew for each answer. The packets inside are
-// numbered likewise: servers give the first packet of an answer the number of its frame, and
+// The numbers of frames go on from the client's last one, for each answer. The packets inside have
+// numbers like that, too: servers give the first packet of an answer the number of its frame, and
 // go-sql-driver warns of any other number. If the command took several frames, that number does not
-// follow the one of the command's last packet. (Servers also do so again when they flush within an
+// follow the one of the command's last packet. (Servers also do so when they flush within an
 // answer, which no client can expect.)
 type frameWriter struct {
 	conn     *Conn

@@ -12,10 +12,10 @@ import (
 
 // Conn is the byte stream of one MySQL connection, to a client or to a backend. It has a read
 // buffer only while there are bytes in it. It reads and writes packets for the login. Its writes
-// cannot deadlock with a peer that writes, too.
+// cannot deadlock with a peer that also writes.
 //
-// One goroutine may use it at a time. Only Abort, Control and SetReadDeadline may be called from
-// another.
+// One goroutine uses it at a time. Only Abort, Control, SetReadDeadline and PeerAddr may be called
+// from another.
 type Conn struct {
 	sock   *socket
 	tls    *tls.Conn // nil on a plain connection
@@ -26,15 +26,15 @@ type Conn struct {
 	buf  []byte // nil while empty
 	r, w int    // buf[r:w] was read and not discarded
 
-	ahead      []byte // bytes read while a write was blocked; they follow buf and precede the socket
+	ahead      []byte // read while a write was blocked; follows buf and precedes the socket
 	aheadLimit int
-	writing    bool   // writeRaw is running; TLS also writes outside of it, for handshakes and alerts
+	writing    bool   // writeRaw runs; TLS also writes outside of it, for handshakes and alerts
 	stopAhead  func() // ends the reading ahead that a write began; nil if there is none
 
 	deadline struct { // of reads
 		sync.Mutex
 		of       time.Time
-		endAhead bool // reading ahead is being ended by a deadline of its own
+		endAhead bool // a deadline of its own is ending the reading ahead
 	}
 
 	received, sent uint64 // bytes since the last Take..., inside TLS and compression
@@ -47,14 +47,14 @@ type Conn struct {
 var ErrTLSHandshake = errors.New("TLS handshake")
 
 // readAheadDelay is how long a write must be blocked before the Conn reads the peer's bytes
-// meanwhile. It avoids that for a peer that only reads slowly.
+// meanwhile. A peer that only reads slowly needs no reading ahead.
 const readAheadDelay = 20 * time.Millisecond
 
-// NewConn makes a Conn of a TCP or Unix connection. From then on it owns the connection, even if it
-// returns an error.
+// NewConn makes a Conn of a TCP or Unix connection. From then on the Conn owns that, even if
+// NewConn returns an error.
 //
 // writeStall bounds how long a write waits without progress. 0 means for ever. readAhead bounds the
-// bytes that are read while a write is blocked, 0 turns that off. A client may send many statements
+// bytes that are read while a write is blocked. 0 means none. A client may send many statements
 // before it reads an answer. Without reading ahead, client and proxy would wait for each other.
 func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error) {
 	s, err := newSocket(nc)
@@ -173,7 +173,7 @@ func (c *Conn) readRaw(to readBuffer) (int, error) {
 	return n, err
 }
 
-// take returns the free part of the buffer. It makes a buffer if there is none.
+// take returns the free part of the buffer, which it makes if there is none.
 func (c *Conn) take() []byte {
 	if c.buf == nil {
 		c.buf, c.r, c.w = takeBuffer(), 0, 0
@@ -189,7 +189,7 @@ func (c *Conn) give() {
 	}
 }
 
-// Write writes b unchanged, after packets that wait.
+// Write writes b unchanged, after the packets that wait.
 func (c *Conn) Write(b []byte) (int, error) {
 	if len(c.pending) > 0 {
 		waiting := len(c.pending)
@@ -217,7 +217,7 @@ func (c *Conn) TakeReceived() (bytes uint64) {
 	return bytes
 }
 
-// Sent returns the count of TakeSent and does not reset it.
+// Sent returns the count of TakeSent without resetting it.
 func (c *Conn) Sent() (bytes uint64) { return c.sent }
 
 // TakeSent is TakeReceived for bytes written. stalled is how long writes have waited for the peer.
@@ -236,7 +236,7 @@ func (c *Conn) writeRaw(b []byte) (n int, err error) {
 	} else {
 		n, err = c.sock.Write(b)
 	}
-	// Only now: TLS has released its lock for writes. The reader may need that lock, to answer a
+	// TLS has released its lock for writes only now. The reader may need that lock, to answer a
 	// broken record or a change of keys.
 	if c.stopAhead != nil {
 		c.stopAhead()
@@ -264,8 +264,7 @@ func (c *Conn) writePending() (int, error) {
 	return n, err
 }
 
-// startReadAhead is called when a write has to wait. It starts at most one reader for each
-// writeRaw.
+// startReadAhead starts reading ahead when a write has to wait, once for each writeRaw.
 func (c *Conn) startReadAhead() {
 	if !c.writing || c.stopAhead != nil {
 		return
@@ -279,7 +278,7 @@ func (c *Conn) startReadAhead() {
 		if t.Stop() {
 			return
 		}
-		// The goroutine is running. End its read, wait for it, and restore the caller's deadline.
+		// The goroutine runs. End its read, wait for it, and restore the caller's deadline.
 		c.deadline.Lock()
 		c.deadline.endAhead = true
 		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
@@ -314,8 +313,8 @@ func (c *Conn) readAhead() {
 }
 
 // ReadPacket reads one packet and returns its payload, which is valid until the next read. It
-// refuses a payload of more than limit bytes, or of 16 MB and more, before it reads it. The number
-// of the next packet written follows this one's.
+// refuses a payload of more than limit bytes, or of 16 MB and more, before reading it. The next
+// packet written has the number after this one's.
 func (c *Conn) ReadPacket(limit int) ([]byte, error) {
 	for c.w-c.r < HeaderSize {
 		if err := c.fillPacket(); err != nil {
@@ -377,7 +376,7 @@ func (c *Conn) SetPacketNum(n uint8) { c.packetNum = n }
 func (c *Conn) PacketNum() uint8 { return c.packetNum }
 
 // StartTLSServer makes the rest of the stream TLS. The peer is the TLS client. Bytes after the
-// client's SSLRequest are read as TLS, so clear packets cannot be slipped in.
+// client's SSLRequest are read as TLS, so an attacker cannot slip in clear packets.
 func (c *Conn) StartTLSServer(cfg *tls.Config) error { return c.startTLS(tls.Server, cfg) }
 
 // StartTLSClient makes the rest of the stream TLS. The peer is the TLS server.
@@ -456,8 +455,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // call it. It fails once the socket is closed.
 func (c *Conn) Control(f func(fd uintptr)) error { return c.sock.raw.Control(f) }
 
-// Drop frees all buffers. The connection's user calls it before Close. Close may come from another
-// goroutine and leaves the buffers alone.
+// Drop frees all buffers. The goroutine that uses the connection calls it before Close. Close may
+// come from another goroutine and does not touch the buffers.
 func (c *Conn) Drop() {
 	c.ahead = nil
 	if c.buf != nil {
@@ -481,8 +480,8 @@ func (c *Conn) FullDuplex() {
 // DontWait makes writes fail instead of waiting, from now on.
 func (c *Conn) DontWait() { c.sock.closing.Store(true) }
 
-// Abort closes the socket at once. Any goroutine may call it. What the connection's user waits for
-// fails, and the user must still call Close.
+// Abort closes the socket at once. Any goroutine may call it. A read or write that waits fails, and
+// the connection's user must still call Close.
 func (c *Conn) Abort() { _ = c.sock.Close() }
 
 // Close closes the socket at once. It sends a TLS peer an alert if that needs no wait.

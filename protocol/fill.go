@@ -18,7 +18,7 @@ type FillOptions struct {
 	// in every row. Indexes are in ascending order; -1 is the last column and -2 the one before it.
 	// Results with no columns here, and those after the list's end, pass unchanged.
 	Columns [][]int
-	// Binary: the answer is to a prepared statement.
+	// Binary reports whether the answer is to a prepared statement.
 	Binary bool
 	// Types are the columns' types, for a binary result whose definitions may be omitted.
 	Types []uint8
@@ -29,7 +29,7 @@ type FillOptions struct {
 }
 
 // Filler passes on an answer and replaces placeholders by numbers. It walks with an Answer. It
-// changes rows in place and keeps none. The exception is a text row of 16 MB and more: the row gets
+// changes rows in place and keeps none, except for a text row of 16 MB and more: that row gets
 // shorter, so its packets end elsewhere, and the Filler keeps one packet of 16 MB. One Filler
 // serves one answer.
 type Filler struct {
@@ -48,7 +48,7 @@ type Filler struct {
 	inRow        bool // the current packet belongs to a row to fill
 	row          filledRow
 	hold         []byte // of a long row: the current packet, with its header
-	holding, due bool   // the row is kept in hold; hold has a packet to write
+	holding, due bool   // hold keeps the row; hold has a packet to write
 	written      int    // bytes of hold that the caller has
 }
 
@@ -64,9 +64,9 @@ const maxRowsAhead = 1 << 11
 // maxDefinition bounds a column definition, in bytes: names, and the members of a SET.
 const maxDefinition = 1 << 16
 
-// Walk goes over b and changes it in place. b starts where the server's last accepted byte ended.
-// Walk accepts the first n bytes. The caller writes b[:w] to the client in their place. Events are
-// those of Answer.Walk, and Stored and Refused.
+// Walk goes over b, which starts where the server's last accepted byte ended, and changes it in
+// place. It accepts the first n bytes. The caller writes b[:w] to the client instead of them.
+// Events are those of Answer.Walk, and Stored and Refused.
 func (f *Filler) Walk(b []byte) (n, w int, ev Event) {
 	a := f.answer
 	f.dropWritten()

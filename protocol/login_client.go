@@ -14,7 +14,7 @@ import (
 // ClientLogin logs in to a backend: the proxy is the client. A login does not change it, so one
 // value may serve many connections.
 //
-// It knows mysql_native_password, caching_sha2_password, sha256_password, MariaDB's ed25519, and
+// It supports mysql_native_password, caching_sha2_password, sha256_password, MariaDB's ed25519, and
 // clear text over TLS and Unix sockets. The server may switch between these in any order.
 type ClientLogin struct {
 	User     string
@@ -23,7 +23,7 @@ type ClientLogin struct {
 	// Capabilities are the flags to agree on with the server, exactly, except for the PerLogin
 	// flags: the login sets these as it needs them. A flag that the server does not offer is an
 	// error, since it changes the meaning of later bytes. LongPassword says that the client does
-	// not know MariaDB's extended flags.
+	// not use MariaDB's extended flags.
 	Capabilities Capability
 	Wish         Capability // agreed on as well if the server offers it
 	// Collation may be above 255, which has no room in a login. The login then changes the user to
@@ -34,12 +34,12 @@ type ClientLogin struct {
 	ChangeUser bool
 	Attrs      Attrs // sent if the server accepts them
 
-	// Relay, if set, lets the client itself prove that it is User. Password is not used. An error
-	// on the client's side is a *RelayError.
+	// Relay, if set, lets the client itself prove that it is User. Run then ignores Password. An
+	// error on the client's side is a *RelayError.
 	Relay *RelayedLogin
 
 	TLS *tls.Config // nil means plain
-	// TLSOptional continues in plain if the server does not offer TLS. Otherwise that is ErrNoTLS.
+	// TLSOptional continues in plain if the server does not offer TLS, which is otherwise ErrNoTLS.
 	// A handshake that fails is always an error.
 	TLSOptional bool
 	// PublicKey is the server's RSA key. With nil the login asks the server for it where it needs
@@ -55,7 +55,7 @@ type ServerHello struct {
 	Status       Status     // after the login
 	Plugin       string     // the plugin that proved the password
 	// OK is the payload of the server's OK if it has more than a status: with SessionTrack, it
-	// describes the session. Otherwise nil.
+	// describes the session. It is nil otherwise.
 	OK []byte
 }
 
@@ -177,7 +177,7 @@ func (l *ClientLogin) lowCollation() uint8 {
 	return uint8(l.Collation)
 }
 
-// quoted quotes a name that has quotes already: servers remove one pair.
+// quoted quotes a name that already has quotes: servers remove one pair.
 func quoted(name string) string {
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		return "'" + name + "'"

@@ -12,7 +12,7 @@ import (
 var errOldPassword = errors.New("passwords of before MySQL 4.1 (mysql_old_password)")
 
 // AuthError is a login refused for its user or password. The client has been sent ERR 1045, unless
-// it was gone. The text is for the log: it has no secret, but more than the client may know.
+// it was gone. The text is for the log. It has no secret, but more than the client may learn.
 type AuthError struct {
 	User          string
 	Host          string // as in the answer: the client's address without port, or "localhost"
@@ -26,7 +26,7 @@ type AuthError struct {
 	// Code and State of the client's ERR packet; 0 and "" mean 1045 and 28000.
 	Code  uint16
 	State string
-	// Gone, if set, is why the client could not be answered: it had given a wrong password and then
+	// Gone, if set, is why the client could not be answered: it gave a wrong password and
 	// disappeared.
 	Gone error
 }
@@ -129,8 +129,8 @@ func RefuseConnection(pc Packets, code uint16, message string) error {
 	return nil
 }
 
-// refuse answers a login of invalid form and returns the matching error. A failed write changes
-// nothing, since the caller closes the connection.
+// refuse answers a login of invalid form and returns the matching error. It ignores a failed write,
+// since the caller closes the connection.
 func refuse(pc Packets, code uint16, state, message string, cause error) error {
 	_ = writeERR(pc, code, state, message)
 	return &HandshakeError{Code: code, State: state, Err: cause}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Clients older than MySQL 4.1. MariaDB lets them in if the account has no password, and HAProxy's
-// pre-41 check is such a client. Their OK ends before the status. Their ERR has no SQLSTATE.
+// A client older than MySQL 4.1 gets in at MariaDB if the account has no password. HAProxy's pre-41
+// check is such a client. Its OK ends before the status. Its ERR has no SQLSTATE.
 
 // OldOK is the payload of an OK for such a client.
 var OldOK = []byte{headerOK, 0, 0}

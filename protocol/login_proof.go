@@ -11,10 +11,10 @@ import (
 )
 
 // proofMark begins a proof. A MariaDB client since 11.4 trusts a certificate without a known signer
-// if the server proves two things: it knows the password, and the certificate is its own. The OK's
-// text then holds this byte and, in capital hex digits, SHA256(stored password, challenge,
+// if the server proves two things: it has the password, and the certificate is its own. The OK's
+// text then has this byte and, in capital hex digits, SHA256(stored password, challenge,
 // SHA256(certificate)). Of the plugins that the proxy checks only mysql_native_password has a
-// stored form that both sides know
+// stored form that both sides have
 // (https://mariadb.org/mission-impossible-zero-configuration-ssl/).
 const proofMark = "\x01"
 
@@ -33,9 +33,8 @@ func (h *ClientHello) prove(password string) string {
 }
 
 // shown returns the configuration to shake hands with in place of cfg, and the fingerprint of its
-// certificate, or nil. It calls GetConfigForClient now. Package tls would not say which
-// configuration it used, and a wrapper for each connection would lose the keys for resuming
-// sessions.
+// certificate, or nil. It calls GetConfigForClient now, because package tls would not say which
+// configuration it used. A wrapper for each connection would lose the keys for resuming sessions.
 func shown(cfg *tls.Config) (chosen *tls.Config, fingerprint *[sha256.Size]byte, err error) {
 	if cfg.GetConfigForClient != nil {
 		if chosen, err = cfg.GetConfigForClient(&tls.ClientHelloInfo{}); err != nil {
@@ -93,7 +92,7 @@ func cutText(ok []byte) (head, text, rest []byte, valid bool) {
 	return ok[:at], text, ok[at+n:], true
 }
 
-// withoutProof removes a server's proof from its OK, since it is about the server's certificate.
+// withoutProof removes a server's proof from its OK: it is about the server's certificate.
 func withoutProof(ok []byte) []byte {
 	if len(ok) <= plainOK {
 		return ok

@@ -8,7 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// RelayedLogin lets a server check a client whose password only the server knows. The server's
+// RelayedLogin lets a server check a client whose password only the server has. The server's
 // questions go to the client, and the client's answers go to the server. The proxy needs no
 // password. ClientLogin runs it, as the client's user.
 //
@@ -16,8 +16,8 @@ import (
 // with a challenge of its own, which the client then answers. But to the server the proxy is the
 // client. The server might accept it for other reasons: the user id at the proxy's end of a Unix
 // socket, or the proxy's host. So a login counts only if a plugin has asked for a password or a
-// key, that plugin is known to judge by nothing else, and the client has answered. Over a Unix
-// socket that is not enough if an account may have several plugins: see backend.Conn.checkTrust.
+// key, that plugin judges by nothing else, and the client has answered. Over a Unix socket that is
+// not enough if an account may have several plugins: see backend.Conn.checkTrust.
 //
 // A password in clear may be safe on one side and not on the other. That exchange ends here: the
 // client sends its password under the proxy's RSA key or over TLS, and the server gets it in the
@@ -26,7 +26,7 @@ import (
 // It is for one login and one goroutine.
 type RelayedLogin struct {
 	// AwaitServer, if set, is called before each wait for the server. The caller can then set a new
-	// deadline: the time of the client must not count as the server's.
+	// deadline, so that the client's time does not count as the server's.
 	AwaitServer func() error
 	// Keep stores a password that the proxy gets to see, for Password.
 	Keep bool
@@ -42,15 +42,15 @@ type RelayedLogin struct {
 	answers        int    // number of answers sent to the plugin
 	// the server may count a fault of the proxy's host if it refuses the client
 	fault    bool
-	empty    bool   // the client has no password: it said so once, and is not asked
+	empty    bool   // the client has said once that it has no password, and is not asked
 	password []byte // stored because of Keep
 }
 
 // Relay prepares for a server to check the login.
 //
 // A client without plugins has one kind of password, and an empty answer to the greeting says that
-// it has none. So it is not asked. Some could not even be asked: a balancer's check takes every
-// packet that is no error for a success.
+// it has none. So Relay does not ask it. Some could not even be asked: a balancer's check takes
+// every packet that is no error for a success.
 func (a *Attempt) Relay() *RelayedLogin {
 	return &RelayedLogin{attempt: a, empty: !a.Hello.Capabilities.Has(PluginAuth) && len(a.answer) == 0}
 }
@@ -69,7 +69,7 @@ func (r *RelayedLogin) PasswordUsed() bool { return r.attempt.Hello.PasswordUsed
 // The server is not at fault.
 type RelayError struct {
 	Err error
-	// Unsupported: the client is not at fault, but cannot or must not be asked.
+	// Unsupported says that the client is not at fault, but cannot or must not be asked.
 	Unsupported bool
 }
 
@@ -92,7 +92,7 @@ const (
 
 // factors returns MultiFactor if several factors can be asked for. Over a Unix socket they cannot:
 // the second one may be auth_socket, and the server would check the proxy's user id and not say so.
-// The server then refuses an account that needs several.
+// Without the flag the server refuses an account that needs several.
 func (r *RelayedLogin) factors(server Transport, greeting *Greeting, wanted Capability) Capability {
 	if overUnix(server) {
 		return 0
@@ -246,7 +246,7 @@ func (r *RelayedLogin) forward(payload []byte) error {
 
 // fromClient sends the client a packet and returns the answer. The answer has a form that the
 // server's plugin accepts, and is valid until the client's next. After an error the dialogue with
-// the server has been ended.
+// the server has ended.
 func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	if err := r.attempt.pc.WritePacket(payload); err != nil {
 		r.breakOff()
@@ -255,8 +255,8 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
 		if r.answered {
-			// The first answer may have been wrong. Not to wait for the refusal must not spare the
-			// client.
+			// The first answer may have been wrong. A client that does not wait for the refusal
+			// must not escape it.
 			gone := r.refusal("it was asked for more than its first answer")
 			gone.Gone = err
 			err = gone

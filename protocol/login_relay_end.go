@@ -99,7 +99,7 @@ func (r *RelayedLogin) breakOff() {
 			return
 		case headerOK: // the account has no password
 			r.server.SetPacketNum(0)
-			_ = r.server.WritePacket([]byte{byte(ComQuit)}) // the connection is closed in either case
+			_ = r.server.WritePacket([]byte{byte(ComQuit)}) // the connection closes in either case
 			return
 		case headerAuthSwitch, headerNextFactor: // an account may have several plugins
 			name, _, _ := bytes.Cut(payload[1:], []byte{0})

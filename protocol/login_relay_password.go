@@ -59,7 +59,7 @@ func (r *RelayedLogin) sha256(payload []byte) error {
 }
 
 // underServersKey passes on a password that the client encrypts with the server's key. The proxy
-// cannot read it. If the proxy knows the key, it gives it to the client: a key that comes over the
+// cannot read it. If the proxy has the key, it gives it to the client: a key that comes over the
 // server's connection might be an attacker's.
 func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
 	given, err := r.fromClient(payload)
@@ -124,7 +124,7 @@ func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 	}
 	password, ok := keys.decrypt(given, r.salt)
 	defer wipe(password)
-	if !ok { // also if it is encrypted with another key, such as the server's
+	if !ok { // also if the client used another key, such as the server's
 		return r.refuseWrong()
 	}
 	return r.give(password, requestKey)
@@ -152,7 +152,7 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 	return r.toServer(answer)
 }
 
-// askKey returns the server's RSA key, which it asks for once.
+// askKey returns the server's RSA key. It asks the server once.
 func (r *RelayedLogin) askKey(requestKey byte) (*rsa.PublicKey, error) {
 	if r.serverKey != nil {
 		return r.serverKey, nil

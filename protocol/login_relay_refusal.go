@@ -50,9 +50,9 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	return err
 }
 
-// refusePlugin refuses a client without plugins if the account has one that such clients do not
-// know. They know mysql_native_password only. That one is asked for, since the answer in the
-// response was for another challenge. npm mysql, for one, accepts the switch without announcing it.
+// refusePlugin refuses a client without plugins if the account has one that such clients lack. They
+// have mysql_native_password only. The proxy asks for that one, since the answer in the response
+// was for another challenge. npm mysql, for one, accepts the switch without announcing it.
 func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",

@@ -45,7 +45,7 @@ func (r *Requirement) unmet(pc ClientConn) string {
 }
 
 // PeerCertificate returns the peer's certificate if the peer has proved to own it and the TLS
-// configuration could verify it. Otherwise it returns nil.
+// configuration could verify it, else nil.
 func (c *Conn) PeerCertificate() *x509.Certificate {
 	if c.tls == nil {
 		return nil

@@ -98,10 +98,9 @@ func isSSLRequest(payload []byte) bool {
 }
 
 // ParseHandshakeResponse decodes a client's login. It first removes flags that are not in offered.
-// Some clients (libmysql, libmariadb) set these anyway, but leave out the fields that the server
-// could not read. LongPassword stays: by this flag a client says whether it knows MariaDB's
-// extended flags. As in the servers, the last fields may be missing, and bytes after them are
-// ignored.
+// Some clients (libmysql, libmariadb) set these anyway, but omit the fields that the server could
+// not read. LongPassword stays: by this flag a client says whether it uses MariaDB's extended
+// flags. As in the servers, the last fields may be missing, and bytes after them are ignored.
 //
 // AuthResponse and Attrs share payload's memory.
 func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeResponse, error) {

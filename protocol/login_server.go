@@ -42,16 +42,16 @@ type ServerLogin struct {
 	// header. A login without a header is refused. The greeting does not wait for it, since some
 	// balancers send it only with the client's first packet.
 	ProxyHeader bool
-	// Arrived, if set, is called after the header was read, when the client's address is known.
-	// Receive returns its error and does not answer the client.
+	// Arrived, if set, is called after the header was read, which has the client's address. Receive
+	// returns its error and does not answer the client.
 	Arrived func() error
 
-	// RSA serves clients without TLS that give a wrong password: as with MySQL, they are asked for
-	// the password under this key before they are refused. With nil they are refused at once.
+	// RSA serves clients without TLS that give a wrong password. Like MySQL, the login asks them
+	// for the password under this key before it refuses them. With nil it refuses them at once.
 	RSA *RSAKeys
 
-	// OldPasswords says that some account may have an OldPassword. Every login is then compared
-	// with two passwords, so its time does not show which account has one.
+	// OldPasswords says that some account may have an OldPassword. Every login then compares two
+	// passwords, so its time does not show which account has one.
 	OldPasswords bool
 }
 
@@ -72,7 +72,8 @@ type ClientHello struct {
 	// COM_CHANGE_USER.
 	Salt Salt
 
-	certificate *[sha256.Size]byte // with Prove, the fingerprint of the certificate that the client was shown
+	// certificate is, with Prove, the fingerprint of the certificate shown to the client.
+	certificate *[sha256.Size]byte
 }
 
 // CodeTLSRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
@@ -108,8 +109,7 @@ func (l *ServerLogin) plugin() string {
 // Verify then judges it, or the caller goes another way.
 //
 // After a *HandshakeError the client has its answer, and the caller closes the connection. Any
-// other error comes from the connection itself. The caller sets a deadline: Receive itself has
-// none.
+// other error comes from the connection itself. Receive sets no deadline: the caller does.
 func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
@@ -184,7 +184,7 @@ func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
 
 // readResponse reads the client's login, after the TLS handshake if the client asks for one. The
 // result shares the connection's buffer. With Prove, certificate is the fingerprint of the
-// certificate that the client was shown.
+// certificate shown to the client.
 func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response *HandshakeResponse, certificate *[sha256.Size]byte, err error) {
 	payload, err := l.read(pc, "handshake response")
 	if err != nil {

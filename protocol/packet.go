@@ -5,8 +5,7 @@ import (
 	"errors"
 )
 
-// HeaderSize is the length of a packet header: three bytes of payload length,
-// one of packet number.
+// HeaderSize is the length of a packet header: three bytes of payload length, one of packet number.
 const HeaderSize = 4
 
 // MaxFragment is the payload length of a packet that continues in the next one.

@@ -7,7 +7,7 @@ import (
 )
 
 // ParameterCountAvailable is a flag of COM_STMT_EXECUTE, used with QueryAttributes. It says that
-// the command has a parameter count even if the statement has no parameters: there are attributes.
+// the command has a parameter count, for attributes, even if the statement has no parameters.
 const ParameterCountAvailable = 0x08
 
 // NoAttributes precedes the text of a COM_QUERY without attributes if QueryAttributes was agreed
@@ -44,8 +44,7 @@ func CutAttributes(b []byte) (n int, ok bool) {
 		}
 		switch uint8(p.Type) {
 		case mysql.MYSQL_TYPE_NULL, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_INT24, typeBool:
-			// No client sends these, and servers do not read them in the form in which they write
-			// them.
+			// No client sends these, and servers do not read them as they write them.
 			return 0, false
 		}
 		size, ok := BinaryValueSize(uint8(p.Type), rest)
@@ -71,8 +70,8 @@ type Parameters struct {
 // IsNull reports whether parameter i is NULL. It then has no value.
 func (p *Parameters) IsNull(i int) bool { return p.Nulls[i/8]&(1<<(i%8)) != 0 }
 
-// CutParameters reads the part before the values of count parameters, at least one. named says that
-// each type has a name, as with QueryAttributes.
+// CutParameters reads the part before the values of count parameters, at least one. named reports
+// whether each type has a name, as with QueryAttributes.
 func CutParameters(b []byte, count int, named bool) (p Parameters, rest []byte, ok bool) {
 	size := (count + 7) / 8
 	if len(b) < size+1 {

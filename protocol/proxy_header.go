@@ -36,7 +36,7 @@ var (
 // is then the address in it. A header for anything but a TCP connection (a health check, a Unix
 // socket) leaves the peer's own address. If none is expected, a header is an error.
 //
-// Errors about the bytes wrap ErrMalformed. The greeting may be sent before: balancers send the
+// Errors about the bytes wrap ErrMalformed. The greeting may go out before: balancers send the
 // header at once, or with the client's first packet.
 func (c *Conn) ReadProxyHeader(expected bool) error {
 	for {

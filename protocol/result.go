@@ -42,8 +42,8 @@ func parseOKHead(payload []byte) (insertID uint64, status Status, warnings uint1
 	return insertID, Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
 }
 
-// AddWarning adds one to the warning count of an OK packet, in place. It leaves other packets
-// unchanged, and the highest count, too.
+// AddWarning adds one to the warning count of an OK packet, in place. It does not change other
+// packets, nor the highest count.
 func AddWarning(payload []byte) {
 	_, warnings, ok := ParseOKStatus(payload)
 	if !ok || payload[0] != headerOK || warnings == math.MaxUint16 {
@@ -71,8 +71,8 @@ func appendOK(b []byte, packetNum, header uint8, ok OK) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(ok.Status))
 	b = binary.LittleEndian.AppendUint16(b, ok.Warnings)
 	if ok.Info != "" {
-		// The text has a length with and without SESSION_TRACK. Servers send it so and clients read
-		// it so, although the documentation differs for "without".
+		// The text has a length with and without SESSION_TRACK. Servers send it like that and
+		// clients read it like that, although the documentation differs for "without".
 		b = AppendLenEncBytes(b, ok.Info)
 	}
 	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
@@ -94,7 +94,7 @@ func CutErrorText(text string) string {
 	return text[:n]
 }
 
-// AppendERR appends an ERR packet with its header. state has five characters. "" leaves it out, as
+// AppendERR appends an ERR packet with its header. state has five characters. "" omits it, as
 // before capabilities are agreed on. The message is cut at MaxErrorText.
 func AppendERR(b []byte, packetNum uint8, code uint16, state, message string) []byte {
 	at := len(b)
@@ -137,7 +137,7 @@ func (c *Column) append(b []byte, caps Capability) []byte {
 	return append(b, c.Decimals, 0, 0)
 }
 
-// Form is everything that the bytes of an answer depend on besides its contents.
+// Form is everything besides its contents that the bytes of an answer depend on.
 type Form struct {
 	Capabilities Capability
 	Status       Status
@@ -325,7 +325,7 @@ type Table struct {
 	Columns []Column
 	Rows    [][]any // see Result.Row
 	OK      OK      // used without columns; Form has Status and Warnings
-	// Warning is the answer of SHOW WARNINGS after the statement, if any.
+	// Warning is the answer of SHOW WARNINGS after the statement. nil means none.
 	Warning *ServerError
 }
 

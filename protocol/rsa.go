@@ -60,8 +60,8 @@ func (k *RSAKeys) Prepare() error {
 	return err
 }
 
-// decrypt returns the password in a client's answer. It returns false if the answer is not under
-// this key, or does not end in the NUL that clients add.
+// decrypt returns the password in a client's answer. ok is false if the answer is not under this
+// key, or does not end in the NUL that clients add.
 func (p *rsaPair) decrypt(answer []byte, salt Salt) ([]byte, bool) {
 	plain, err := rsa.DecryptOAEP(sha1.New(), nil, p.private, answer, nil)
 	if err != nil {

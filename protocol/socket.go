@@ -21,13 +21,13 @@ type socket struct {
 
 	// stall bounds how long a write may wait for the peer without progress. 0 means for ever.
 	stall time.Duration
-	// onBlocked is called when a write has to wait, once for each write. It may be nil.
+	// onBlocked, if set, is called when a write has to wait, once for each write.
 	onBlocked func()
 	// closing makes a write fail instead of waiting.
 	closing atomic.Bool
 
-	// There is one read and one write at a time. Their state is here, and their two functions are
-	// made once, so that neither allocates.
+	// There is one read and one write at a time. Their state is here. Their two functions are made
+	// once, so neither allocates.
 	readFn   func(fd uintptr) bool
 	readTo   readBuffer
 	room     room // of Read
@@ -162,13 +162,13 @@ func (s *socket) tryWrite(fd uintptr) bool {
 // at. An idle connection has none, unless it uses TLS: only a read shows whether TLS has something.
 const BufferSize = 32 << 10
 
-// buffers holds *[BufferSize]byte. A pointer goes into the pool without an allocation.
+// buffers has *[BufferSize]byte. A pointer goes into the pool without an allocation.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
 func takeBuffer() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
-// giveBuffer returns b to the pool. It drops a buffer that has grown for a long packet, so that the
-// pool stays small.
+// giveBuffer returns b to the pool. It drops a buffer that has grown for a long packet: the pool
+// stays small.
 func giveBuffer(b []byte) {
 	if cap(b) == BufferSize {
 		buffers.Put((*[BufferSize]byte)(b[:BufferSize]))
