@@ -25,11 +25,24 @@ type owned struct {
 	skipped uint64 // keys of another kind, never given, end here; 0: there are none
 }
 
-// readOwned reads the column that will own a sequence, on all shards. A shard that cannot answer is
-// an error, since it may have the greatest key.
-func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, error) {
+// readOwned reads the column that will own a sequence that ends at end, on all shards. A key beyond
+// the end is none of the sequence, and hides none of those below it.
+func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, error) {
+	o, err := readUpTo(ctx, by, c, k, math.MaxUint64)
+	if last := o.ends(k); last != 0 {
+		end = min(end, last)
+	}
+	if err == nil && o.floor > end {
+		return readUpTo(ctx, by, c, k, end)
+	}
+	return o, err
+}
+
+// readUpTo is readOwned of the keys up to end. A shard that cannot answer is an error, since it may
+// have the greatest key.
+func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, error) {
 	o := owned{limit: math.MaxUint64}
-	found := highest(ctx, by, c, k)
+	found := highest(ctx, by, c, k, end)
 	if len(found) == 0 {
 		return o, protocol.Errorf(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s': no shard has it, or the user may not see it", columnName(c))
 	}
@@ -57,14 +70,42 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 	return o, nil
 }
 
-// highest reads the greatest key, or counter, on each shard. Where keys are not compared, as
-// texts, it reads the column's type alone.
-func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) []backend.Highest {
-	of := k.CounterSQL
+// highest reads the greatest key, or counter, up to end on each shard. Where keys are not compared,
+// as texts, it reads the column's type alone.
+func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) []backend.Highest {
+	of := backend.Expression(k.CounterSQL)
+	if end != math.MaxUint64 {
+		of = func(column string) (number, condition string) {
+			if number, condition = k.CounterSQL(column); number == "" {
+				return column, fmt.Sprintf("%s <= %d", column, end)
+			}
+			return number, fmt.Sprintf("%s AND (%s) <= %d", condition, number, end)
+		}
+	}
 	if k.IsText() || k.Resets() {
 		of = nil
 	}
 	return by.Highest(ctx, c.Schema, c.Table, c.Column, of)
+}
+
+// compared reads the keys that a sequence is compared with. A key beyond its end comes with the
+// greatest one below.
+func compared(ctx context.Context, by proxy.Caller, d *sequence.Definition, at *sequence.State) []backend.Highest {
+	end := at.Limit
+	if !d.Kind.IsPlain() {
+		end = min(end, max(at.Last, d.Kind.MaxCounter()/2)) // checkOne takes others for foreign
+	}
+	all := highest(ctx, by, d.OwnedBy, d.Kind, math.MaxUint64)
+	var beyond []backend.Highest
+	for _, h := range all {
+		if h.Value > end {
+			beyond = append(beyond, h)
+		}
+	}
+	if beyond == nil {
+		return all
+	}
+	return append(beyond, highest(ctx, by, d.OwnedBy, d.Kind, end)...)
 }
 
 // keysUpTo names the greatest number in a message: the counters of keys, for a kind of keys.
@@ -131,7 +172,7 @@ func (s *Sequences) check(ctx context.Context, st *statement.Statement, by proxy
 }
 
 func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by proxy.Caller, repair bool) error {
-	d, _, err := s.sequences.Describe(ctx, name)
+	d, before, err := s.sequences.Describe(ctx, name)
 	if errors.Is(err, sequence.ErrUnknown) {
 		c.say("Error", "Unknown SEQUENCE: '%s'", name)
 		c.say("status", "Operation failed")
@@ -151,7 +192,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("status", "OK")
 		return nil
 	}
-	found := highest(ctx, by, d.OwnedBy, d.Kind)
+	found := compared(ctx, by, &d, &before)
 	// Read the counter only now, after the keys: numbers given in between are below it.
 	_, state, err := s.sequences.Describe(ctx, name)
 	if err != nil {

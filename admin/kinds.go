@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -147,14 +148,14 @@ func (o *owned) ends(k kind.Kind) uint64 {
 // that a sequence above it would soon run out.
 func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
 
-// readNewlyOwned is readOwned for a new sequence. If the column has keys of another kind, the
+// readNewlyOwned is readOwned for a new sequence, of kind k. If the column has keys of another kind, the
 // returned kind skips them, so that they are not given again.
-func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, kind.Kind, error) {
-	o, err := readOwned(ctx, by, c, k)
+func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, kind.Kind, error) {
+	o, err := readOwned(ctx, by, c, k, end)
 	if err != nil || !o.foreign(k) {
 		return o, k, err
 	}
-	plain, err := readOwned(ctx, by, c, kind.Kind{})
+	plain, err := readOwned(ctx, by, c, kind.Kind{}, math.MaxUint64)
 	if err != nil {
 		return o, k, err
 	}
@@ -164,7 +165,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 	}
 	skips, err := k.Skip(1, plain.floor)
 	if err == nil {
-		if o, err = readOwned(ctx, by, c, skips); err != nil {
+		if o, err = readOwned(ctx, by, c, skips, end); err != nil {
 			return o, k, err
 		}
 		if o.foreign(skips) { // such keys are still being written

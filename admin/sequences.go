@@ -170,6 +170,8 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	if !o.OwnedBy.IsZero() {
 		// If the sequence exists already, the column has its keys. They need not be keys of the
 		// kind asked for.
+		def := o.Definition()
+		end := def.Limit(math.MaxUint64)
 		is, there, err := s.existing(ctx, &o)
 		switch {
 		case err != nil:
@@ -178,9 +180,9 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 			return existsNote(name), nil
 		case there && !asked.Kind.SkipTo.Given && is.WithoutSkip() == o.Kind:
 			o.Kind = is
-			keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind)
+			keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind, end)
 		default:
-			keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind)
+			keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind, end)
 		}
 		if err != nil {
 			return nil, err
@@ -240,7 +242,8 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		if err != nil {
 			return s.altered(asked, err)
 		}
-		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind); err != nil {
+		a.Apply(&d)
+		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind, d.Limit(math.MaxUint64)); err != nil {
 			return nil, err
 		}
 		if keys.foreign(d.Kind) {

@@ -175,3 +175,45 @@ func TestAColumnIsReadWithTheRightsOfTheUser(t *testing.T) {
 		}
 	}
 }
+
+// A key beyond the end of a sequence, as an import leaves it, hides none of those below it.
+func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i, ids := range []string{"(500), (5000)", "(700)"} {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY)", "INSERT INTO photos VALUES "+ids,
+			"CREATE TABLE narrow (id "+[]string{"TINYINT", "INT"}[i]+" PRIMARY KEY)", "CREATE TABLE rotated (id BIGINT PRIMARY KEY)")
+	}
+	e.Servers[1].Exec(t, "INSERT INTO "+e.Schemas[1]+".narrow VALUES (-3), (40), (1000)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	taken := func(name, want string) {
+		t.Helper()
+		if got := value(t, c, "SELECT NEXTVAL('"+name+"')"); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE START 100 MAXVALUE 1000", "ALTER SEQUENCE photos OWNED BY photos.id")
+	taken("photos", "701")
+	exec(t, c, "CREATE SEQUENCE made MAXVALUE 1000 OWNED BY photos.id", "CREATE SEQUENCE narrow OWNED BY narrow.id",
+		"CREATE SEQUENCE rotated ROTATE 1 DIGITS 6 OWNED BY rotated.id")
+	taken("made", "701")
+	taken("narrow", "41")
+
+	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (900)", "INSERT INTO "+e.Schemas[0]+".rotated VALUES (900), (999999)")
+	const photos = "note: shard s0: @.photos.id goes up to 5000, beyond the end of the sequence, 1000\n"
+	const rotated = "note: shard s0: @.rotated.id has a key whose counter would be 999999: it is hardly one that the sequence gave, and would end it\n"
+	for _, test := range []struct{ op, name, want string }{
+		{"CHECK", "photos", photos + "Error: shard s0: @.photos.id goes up to 900, above the counter, which stands at 701: those keys would be given again. " +
+			"REPAIR SEQUENCE `photos` raises it\nnote: shard s1: @.photos.id goes up to 700\nerror: Corrupt"},
+		{"REPAIR", "photos", photos + "note: shard s0: @.photos.id goes up to 900, above the counter, which stood at 701\n" +
+			"note: shard s1: @.photos.id goes up to 700\ninfo: raised from 701 to 900\nstatus: OK"},
+		{"REPAIR", "rotated", rotated + "note: shard s0: @.rotated.id has keys whose counters go up to 9000, above the counter, which stood at 0\n" +
+			"note: shard s1: @.rotated.id has keys whose counters go up to 0\ninfo: raised from 0 to 9000\nstatus: OK"},
+	} {
+		_, rows := table(t, c, test.op+" SEQUENCE "+test.name)
+		got := strings.NewReplacer(e.Schemas[0], "@", e.Schemas[1], "@").Replace(said(t, rows, strings.ToLower(test.op)))
+		if got != test.want {
+			t.Errorf("%s SEQUENCE %s: got\n%s\nwant\n%s", test.op, test.name, got, test.want)
+		}
+	}
+	taken("photos", "901")
+}
