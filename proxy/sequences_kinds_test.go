@@ -343,9 +343,7 @@ func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 	wantError(t, c, 1210, "ALTER SEQUENCE f RESTART WITH 1000000", `sequence "f"`, "RESTART WITH 1000000", "the maximum 999999")
 	exec(t, c, "ALTER SEQUENCE r RESTART WITH 100")
 	wantError(t, c, 1210, "ALTER SEQUENCE r RESTART WITH 50", `sequence "r": RESTART WITH 50 is not above 99`, "ALTER SEQUENCE `r` RESTART WITH 50 FORCE")
-	for _, name := range []string{"r", "f"} {
-		wantError(t, c, 1235, "INSERT INTO "+name+" (n) VALUES (1), (2)", "several rows into "+name, "write NEXTVAL in each row", `multi_row = "first"`)
-	}
+	wantError(t, c, 1235, "INSERT INTO r (n) VALUES (1), (2)", "several rows into r", "write NEXTVAL in each row", `multi_row = "first"`)
 	wantError(t, c, 1235, "INSERT INTO f (n) SELECT 1", "INSERT ... SELECT into f", "write NEXTVAL in each row of VALUES")
 	for _, name := range []string{"f", "u"} {
 		wantError(t, c, 1235, "SELECT LASTVAL('"+name+"')", "LASTVAL of sequence "+name, "keep the key that NEXTVAL gave")

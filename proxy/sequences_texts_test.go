@@ -154,7 +154,6 @@ func TestKeysThatAreTexts(t *testing.T) {
 				{"SELECT " + next + " FROM " + name, "whose keys are texts"},
 				{"INSERT INTO " + name + " SELECT " + next + ", 60 FROM own", "whose keys are texts"},
 				{"INSERT INTO " + name + " (n) SELECT 60 FROM own", "its keys are texts"},
-				{"INSERT INTO " + name + " (n) VALUES (60), (61)", "NEXTVAL in each row"},
 				{"UPDATE own SET a = " + next, "whose keys are texts"},
 				{"ALTER SEQUENCE " + name + " UUID", "never changes"},
 				{"ALTER SEQUENCE " + name + " INCREMENT BY 2", "INCREMENT BY 2"},
@@ -213,7 +212,7 @@ func TestTextsAreInTheCharacterSetOfTheConnection(t *testing.T) {
 // Each row has a key of its own where several are asked for, and so has each row of a bulk
 // execution. A column of MariaDB's type UUID accepts both forms.
 func TestRowsWithTexts(t *testing.T) {
-	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MultiRowFirst = true }})
+	e := newEnv(t, setup{})
 	hello, _ := e.Shards.Routes().Greeting()
 	bulk := hello.Capabilities.Has(protocol.BulkOperations)
 	kinds := textKinds
@@ -226,6 +225,10 @@ func TestRowsWithTexts(t *testing.T) {
 			e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (k "+of.column+" PRIMARY KEY, n BIGINT, u INT)")
 			c := e.Conn(t, e.Schemas[0], nil)
 			exec(t, c, "CREATE SEQUENCE "+name+" "+of.clause+" OWNED BY "+name+".k")
+			k, err := kind.Parse(of.clause)
+			if err != nil {
+				t.Fatal(err)
+			}
 			rows := 0
 			check := func(what string, count int) {
 				t.Helper()
@@ -245,6 +248,29 @@ func TestRowsWithTexts(t *testing.T) {
 				t.Error(err)
 			}
 			check("prepared", 2)
+			// The client's own keys, as drivers and dumps write bytes, and expressions.
+			own := func(n int) []string {
+				hex := fmt.Sprintf("0190163d8694739baea5966c26f8ad%02x", n)
+				switch {
+				case k.IsBinary():
+				case k.Counts():
+					hex = fmt.Sprintf("%x", fmt.Sprintf("own%d", n))
+				default:
+					text := fmt.Sprintf("'0190163d-8694-739b-aea5-966c26f8ad%02x'", n)
+					return []string{"UUID()", "_latin1" + text, "N" + text, "LOWER(UUID())"}
+				}
+				return []string{"x'" + hex + "'", "0x" + hex, "_binary x'" + hex + "'", "CONCAT(x'" + hex + "')"}
+			}
+			for i := range 4 {
+				exec(t, c, fmt.Sprintf("%s VALUES (%s, 10, 0), (%s, 10, 0)", into, own(4 * i)[i], own(4*i + 1)[i]))
+				check("own keys "+own(0)[i], 2)
+				if _, err := c.ExecContext(t.Context(), fmt.Sprintf("%s VALUES (%s, 10, 0), (?, ?, 0)", into, own(4*i + 2)[i]), nil, 10); err != nil {
+					t.Error(err)
+				}
+				check("own keys, prepared "+own(0)[i], 2)
+			}
+			exec(t, c, fmt.Sprintf("%s VALUES (%s, 10, 0), (NULL, 10, 0), (NULLIF(1, 1), 10, 0)", into, own(60)[3]))
+			check("own keys beside filled ones", 3)
 			if !bulk {
 				return
 			}
@@ -259,7 +285,66 @@ func TestRowsWithTexts(t *testing.T) {
 			id := string(p.Proxy.do(protocol.ComStmtPrepare, into+" (n, k) VALUES (?, ?)")[5:9])
 			p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong+typeString, bulkLong(22)+bulkNull, bulkLong(23)+bulkNull))
 			check("NULL in each row", 2)
+			id = string(p.Proxy.do(protocol.ComStmtPrepare, into+" (k, n) VALUES ("+own(70)[3]+", ?)")[5:9])
+			if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong, bulkLong(24))); got[4] == 0xff {
+				t.Errorf("an own key: %q", got)
+			}
+			check("an own key in a batch", 1)
 		})
+	}
+}
+
+// Rows whose keys are filled in leave the insert id and LAST_INSERT_ID() as they are when the client
+// writes the texts itself: 0, or the table's own AUTO_INCREMENT.
+func TestTheInsertIDOfRowsWithTexts(t *testing.T) {
+	e := newEnv(t, setup{})
+	for i, columns := range []string{"k VARCHAR(20) PRIMARY KEY, n INT", "k VARCHAR(20) UNIQUE, n INT, id BIGINT PRIMARY KEY AUTO_INCREMENT"} {
+		filled, given := fmt.Sprintf("filled%d", i), fmt.Sprintf("given%d", i)
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+filled+" ("+columns+")", "CREATE TABLE "+given+" ("+columns+")")
+		c, direct := e.Conn(t, e.Schemas[0], nil), e.DirectConn(t, 0, e.Schemas[0], nil)
+		exec(t, c, "CREATE SEQUENCE "+filled+" FORMAT 'PO-{n:6}' OWNED BY "+filled+".k")
+		exec(t, c, "DO LAST_INSERT_ID(77)")
+		exec(t, direct, "DO LAST_INSERT_ID(77)")
+		for _, test := range []struct{ rows, given string }{
+			{"(n) VALUES (1), (2)", "VALUES ('PO-000001', 1), ('PO-000002', 2)"},
+			{"(k, n) VALUES (NULL, 3), ('own', 4)", "(k, n) VALUES ('PO-000003', 3), ('own', 4)"},
+			{"(n) VALUES (?), (?)", "(k, n) VALUES ('PO-000004', ?), ('PO-000005', ?)"},
+			{"(k, n) VALUES (?, 5), (?, 6)", ""},
+			{"(n) VALUES (LAST_INSERT_ID()), (LAST_INSERT_ID())", "(k, n) VALUES ('PO-000008', LAST_INSERT_ID()), ('PO-000009', LAST_INSERT_ID())"},
+		} {
+			if test.given == "" {
+				test.given = test.rows
+			} else if i == 1 {
+				test.given = strings.Replace(test.given, "VALUES ('PO-000001'", "(k, n) VALUES ('PO-000001'", 1)
+			}
+			said := func(conn *sql.Conn, text string, args ...any) string {
+				if !strings.Contains(text, "?") {
+					args = nil
+				}
+				r, err := conn.ExecContext(t.Context(), text, args...)
+				if err != nil {
+					return err.Error()
+				}
+				id, _ := r.LastInsertId()
+				n, _ := r.RowsAffected()
+				return fmt.Sprint("insert id ", id, ", rows ", n, ", LAST_INSERT_ID() ", value(t, conn, "SELECT LAST_INSERT_ID()"))
+			}
+			got := said(c, "INSERT INTO "+filled+" "+test.rows, "7", "8")
+			want := said(direct, "INSERT INTO "+given+" "+test.given, "7", "8")
+			if got != want {
+				t.Errorf("INSERT INTO %s %s: got %s, want %s", filled, test.rows, got, want)
+			}
+		}
+		if !e.Servers[0].IsMariaDB() {
+			continue
+		}
+		for _, rows := range []string{"(n) VALUES (20)", "(n) VALUES (21), (22)"} {
+			got := names(t, c, "INSERT INTO "+filled+" "+rows+" RETURNING LAST_INSERT_ID()")
+			with := strings.NewReplacer("(n)", "(n, k)", "20)", "20, 'a')", "21)", "21, 'b')", "22)", "22, 'c')").Replace(rows)
+			if want := names(t, direct, "INSERT INTO "+given+" "+with+" RETURNING LAST_INSERT_ID()"); !slices.Equal(got, want) {
+				t.Errorf("RETURNING with %s: got %v, want %v", rows, got, want)
+			}
+		}
 	}
 }
 

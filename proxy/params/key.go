@@ -273,7 +273,7 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 		}
 	}
 	k.Explicit = append(k.Explicit, p.Key.Explicit...)
-	if len(k.Filled) <= 1 {
+	if len(k.Filled) <= 1 || k.Binding.Texts {
 		return p.Filling, nil
 	}
 	m, err := modes()

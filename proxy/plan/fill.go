@@ -273,7 +273,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	if !in.ReadRows(key.Index) {
 		return false, t.unreadable(b)
 	}
-	if in.Returning && t.st.Words&statement.ReadsLastInsertID != 0 {
+	if !b.Texts && in.Returning && t.st.Words&statement.ReadsLastInsertID != 0 {
 		return false, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
 			b.Table, b.Column, b.Sequence)
 	}
@@ -410,7 +410,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 		}
 		k.Filled = append(k.Filled, FilledRow{i, filling})
 	}
-	if expressions && prepared && (k.Bulk || k.Params) {
+	if !k.Binding.Texts && expressions && prepared && (k.Bulk || k.Params) {
 		return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported in a prepared statement: give a number or NULL",
 			k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 	}
