@@ -33,7 +33,8 @@ func (t *Taker) key(k *plan.FilledKey) error {
 	}
 	t.name = append(t.name[:0], b.Sequence...)
 	k.Further = k.Further[:0] // a statement that is sent again has those of before
-	if len(k.Filled) == 1 || b.Texts { // no driver counts on from a text
+	// No driver counts on from a text.
+	if len(k.Filled) == 1 || b.Texts {
 		return t.eachAlone(k)
 	}
 	err := t.apart(k)
