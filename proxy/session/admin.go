@@ -14,35 +14,35 @@ import (
 	"seqproxy/statement"
 )
 
-// Caller is who asks about sequences, or about the proxy itself.
+// Caller is the user who asks about sequences, or about the proxy itself.
 type Caller struct {
 	ID      uint32 // the session's connection id
 	Admin   bool   // the user may change sequences
 	Monitor bool   // the user may see all that an admin sees
-	// NoBackslashEscapes: backslashes in the caller's strings are characters.
+	// NoBackslashEscapes says that a backslash in the caller's strings is a character.
 	NoBackslashEscapes bool
 
 	CallerSession
 }
 
-// CallerSession is what is asked of the session of a Caller.
+// CallerSession is what an administrator needs of a Caller's session.
 type CallerSession interface {
-	// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+	// AfterAnswer runs f when the client has been sent the answer, or cannot be.
 	AfterAnswer(f func())
 	// MayUse reports whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
-	// Audit logs that the caller has changed something by a statement, or was refused to
-	// with err. The statement must have nothing in it that may be a secret.
+	// Audit logs that the caller has changed something by a statement, or was refused it with err.
+	// The statement must have nothing in it that may be a secret.
 	Audit(statement string, err error)
-	// Highest reads the greatest number in a column on every shard; without a schema of
-	// every table of the name. There may be no shard.
+	// Highest reads the greatest number in a column on every shard, or without a schema in every
+	// table of the name. There may be no shard.
 	Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest
-	// Numbered looks which bound columns have AUTO_INCREMENT on more than one shard, as
-	// the user. An error is of servers that could not be asked.
+	// Numbered returns, as the user, the bound columns that have AUTO_INCREMENT on more than one
+	// shard. The error is about servers that could not be asked.
 	Numbered(ctx context.Context) ([]Numbered, error)
 }
 
-// caller is the session as a Caller.
+// caller returns the session as a Caller.
 func (t *texts) caller() Caller {
 	account := t.at.login.Account
 	return Caller{ID: t.at.id, Admin: account.Admin, Monitor: account.MaySee(), NoBackslashEscapes: t.state.Mode.NoBackslashEscapes, CallerSession: asker{t}}
@@ -51,7 +51,7 @@ func (t *texts) caller() Caller {
 // asker is a session as a CallerSession.
 type asker struct{ t *texts }
 
-// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+// AfterAnswer runs f when the client has been sent the answer, or cannot be.
 func (a asker) AfterAnswer(f func()) { a.t.afterAnswer = f }
 
 // MayUse reports whether the user may use a sequence.
@@ -59,16 +59,15 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	return a.t.planning.mayUse(ctx, name)
 }
 
-// Audit logs what the session has changed.
+// Audit logs a change by the session.
 func (a asker) Audit(statement string, err error) { a.t.at.Audit(statement, err) }
 
-// Highest reads the greatest number in a column on every shard, as the user: what the
-// user may not read there, nobody reads for it.
+// Highest reads the greatest number in a column on every shard, with the user's own rights.
 func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
 	return a.t.at.set.Routes.Highest(ctx, a.t.at.login.Account.UserCredentials, schema, table, column, of)
 }
 
-// Numbered looks, as the user, which bound columns have AUTO_INCREMENT on more than one shard.
+// Numbered returns, as the user, the bound columns that have AUTO_INCREMENT on more than one shard.
 func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
 	return a.t.at.set.Numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
 		creds, err := a.t.at.login.Account.UserCredentials(shard)
@@ -84,7 +83,7 @@ func (t *texts) atAdminAddress(sql []byte) error {
 	return t.special(sql)
 }
 
-// administer answers a statement about sequences as things.
+// administer answers a statement that defines, changes or shows sequences.
 func (t *texts) administer(sql []byte) error {
 	st := &t.planning.stmt
 	if relay, err := t.planning.concernsServer(st); err != nil {
@@ -95,15 +94,15 @@ func (t *texts) administer(sql []byte) error {
 	return t.administerHere(st, nil)
 }
 
-// administerHere answers such a statement, whose names are converted; p is it if it is
-// prepared.
+// administerHere answers a statement of administer. Its names are in UTF-8. p is the prepared
+// statement, or nil.
 func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
 	if err := t.at.notHere(st); err != nil {
 		return err
 	}
 	t.at.tally.Becomes(stats.KindAdmin)
 	t.at.disengage()
-	// Not with what the statement has waited: each sequence that it names has the time for itself.
+	// The earlier waits of the statement do not count: each sequence in it has the whole time.
 	table, err := t.at.set.admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
 	if err = t.numbers.Patience.Over(err); err == nil {
 		err = t.answers.table(table, p)
@@ -120,8 +119,8 @@ func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
 	return err
 }
 
-// notHere is the error for a statement to the proxy where clients connect, if it is
-// answered at the admin address alone and the user may give it there.
+// notHere returns an error for a statement to the proxy that is answered only at the admin address,
+// if the user may give it there, else nil.
 func (a *attachment) notHere(st *statement.Statement) error {
 	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
 		return nil
@@ -139,8 +138,8 @@ func (a *attachment) notHere(st *statement.Statement) error {
 // maxAudited bounds the statement in an audit line.
 const maxAudited = 1 << 10
 
-// Audit logs what an admin has done, or what somebody was refused to do who is none. The
-// statement is written anew, without what may be a secret.
+// Audit logs what an admin has done, or what a user who is no admin was refused. It writes the
+// statement anew, without what may be a secret.
 func (b *backends) Audit(statement string, err error) {
 	fields := []zap.Field{zap.String(logfield.NameStatement, limit(statement, maxAudited))}
 	if err == nil {

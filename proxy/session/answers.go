@@ -13,15 +13,15 @@ import (
 	"seqproxy/statement"
 )
 
-// answers are those that the proxy gives itself, in the place of a server.
+// answers makes the answers that the proxy gives in place of a server.
 type answers struct {
 	*ground
 	planning *planning
 }
 
-// answerSelect answers such a text. What it stands for is the same SELECT with LAST_INSERT_ID(n)
-// for each number n, the first of which LAST_INSERT_ID() is then. p is the prepared statement that
-// is executed; nil for a text.
+// answerSelect answers a SELECT of numbers. The answer stands for the same SELECT with
+// LAST_INSERT_ID(n) for each number n, so LAST_INSERT_ID() is then the first of them. p is the
+// prepared statement, or nil.
 func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan.Action, p *prepared) error {
 	a.at.tally.Becomes(kindOf(st))
 	form, err := a.form(p != nil)
@@ -84,7 +84,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		case v.Text != "":
 			row[i] = v.Text
 		case st.Items[i].Func == statement.CallConnectionID && a.at.likeMariaDB():
-			row[i] = uint32(v.Value) // of the type in the column's definition
+			row[i] = uint32(v.Value) // the column is an INT
 		default:
 			row[i] = v.Value
 		}
@@ -98,7 +98,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 	return nil
 }
 
-// kindOf is the kind of a text that is answered here.
+// kindOf returns the kind of a text that the proxy answers.
 func kindOf(st *statement.Statement) stats.Kind {
 	kind := stats.KindHere
 	for i := range st.Calls {
@@ -112,8 +112,8 @@ func kindOf(st *statement.Statement) stats.Kind {
 	return kind
 }
 
-// form returns the form of an answer of ours: as the server's would be now. binary
-// chooses that of an execution.
+// form returns the form that the server's answer would have now. binary chooses the form of an
+// answer to an execution.
 func (a *answers) form(binary bool) (protocol.Form, error) {
 	f := protocol.Form{Capabilities: a.at.login.Capabilities, Status: a.state.Status, Binary: binary}
 	if !a.mayOmitMetadata() {
@@ -131,7 +131,8 @@ func (a *answers) form(binary bool) (protocol.Form, error) {
 	return f, nil
 }
 
-// mayOmitMetadata reports whether resultset_metadata may be NONE, which the server knows.
+// mayOmitMetadata reports whether resultset_metadata may be NONE. Only the server can say whether
+// it is.
 func (a *answers) mayOmitMetadata() bool {
 	return a.state.Metadata && a.at.login.Capabilities.Has(protocol.OptionalMetadata)
 }
@@ -139,19 +140,18 @@ func (a *answers) mayOmitMetadata() bool {
 // limitsRows reports whether sql_select_limit is set, and there is a server that obeys it.
 func (a *answers) limitsRows() bool { return plan.LimitsRows(a.state, a.at.routes.Default() != nil) }
 
-// limitedToNothing reports whether sql_select_limit, which is set, is 0: a SELECT then gives no row
-// and evaluates nothing. With any other limit a row is one row.
+// limitedToNothing reports whether sql_select_limit is 0: a SELECT then gives no row and evaluates
+// nothing. Any other limit lets one row through.
 func (a *answers) limitedToNothing() (bool, error) {
 	c, err := a.at.Attach()
 	if err != nil {
 		return false, err
 	}
-	rows, err := a.at.Ask(c, "SELECT 1") // which is limited, too
+	rows, err := a.at.Ask(c, "SELECT 1") // the limit holds for this, too
 	return len(rows) == 0, err
 }
 
-// table answers with a result of the proxy's own, p being the prepared statement that
-// is executed, nil for a text.
+// table answers with a result of the proxy's own. p is the prepared statement, or nil.
 func (a *answers) table(t *protocol.Table, p *prepared) error {
 	form, err := a.form(p != nil)
 	if err != nil {
@@ -175,8 +175,8 @@ func (a *answers) done() {
 	a.relay.reply(protocol.OK{})
 }
 
-// warn says of the statement that was just answered that it began the warnings anew. If
-// it left one, that is counted in the answer, and kept for SHOW WARNINGS.
+// warn records that the statement just answered began the warnings anew. w is its warning, or nil.
+// The answer counts it, and SHOW WARNINGS has it.
 func (a *answers) warn(form *protocol.Form, w *protocol.ServerError) {
 	if w != nil {
 		form.Warnings = 1
@@ -189,8 +189,8 @@ func (a *answers) warn(form *protocol.Form, w *protocol.ServerError) {
 	}
 }
 
-// showNotice answers SHOW WARNINGS after a statement that the server answered and that
-// took numbers of a sequence which nears its end.
+// showNotice answers SHOW WARNINGS after a statement that the server answered and that took numbers
+// of a sequence near its end.
 func (a *answers) showNotice() error {
 	c, notice := a.at.connBy(a.state.LastConn), a.state.Notice
 	rows, err := a.at.Ask(c, "SHOW WARNINGS")
@@ -209,7 +209,7 @@ func (a *answers) showNotice() error {
 	if err := a.table(t, nil); err != nil {
 		return err
 	}
-	a.state.LastAnswer, a.state.Notice = state.ByServer, notice // SHOW WARNINGS leaves them
+	a.state.LastAnswer, a.state.Notice = state.ByServer, notice // SHOW WARNINGS keeps them
 	return nil
 }
 

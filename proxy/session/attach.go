@@ -12,48 +12,47 @@ import (
 	"seqproxy/statement"
 )
 
-// attachment says on which connection a session's commands run. It attaches the session to a
-// shard, holds it back while that is paused, and takes it to another.
+// attachment decides on which connection a session's commands run. It attaches the session to a
+// shard, makes it wait while that is paused, and moves it to another.
 type attachment struct {
 	backends
 	above    attached
 	patience *keys.Patience
 
-	set *Settings // those in force for the command being handled; see renew
-	// those of set, or of earlier ones that the session is not done with
+	set *Settings // the settings for the command being handled; see renew
+	// routes are those of set, or earlier ones that the session has not left yet.
 	routes  *backend.Routes
-	lastTag uint32 // of its connections to servers; see idOfConn
-	// waited: since it was last looked at, the session has waited for a shard that was paused.
+	lastTag uint32 // Tag of the latest connection to a server; see idOfConn
+	// waited is set when the session has waited for a paused shard. rejoin clears it.
 	waited    bool
-	unreached bool // the command being handled found no way to its server; see failed
-	// moveAfter is when the session may try again to go where new routes send it.
+	unreached bool // the command being handled did not reach its server; see failed
+	// moveAfter is the time before which the session does not try again to move to new routes.
 	moveAfter time.Time
-	// keptFrom are the routes that something keeps the session from, as was logged.
+	// keptFrom are the routes that the session could not move to when that was last logged.
 	keptFrom *backend.Routes
 
-	// engaged are the shards that the session uses, or has used; while it rests that counts
-	// only with a transaction open. entered are those of the command being handled. See enter.
+	// engaged are the shards that the session uses, or has used. While it rests only a shard with
+	// an open transaction counts. entered are the shards of the command being handled. See enter.
 	engaged atomic.Pointer[backend.ShardSet]
 	entered *backend.ShardSet
 }
 
-// attached is what an attachment needs of the session that it is of.
+// attached is the session, as its attachment sees it.
 type attached interface {
-	// settle sends what waits to be sent, and relays the answers; pending reports whether there is
-	// any.
+	// settle sends the waiting commands and relays the answers. pending reports whether any wait.
 	settle() error
 	pending() bool
-	// readsBehind reports whether the command being handled may look at what the one before it
-	// left.
+	// readsBehind reports whether the command being handled may read what the one before it has
+	// left on the connection.
 	readsBehind() bool
-	// dropTallies forgets the counts of shards that the session has done with.
+	// dropTallies forgets the counts of shards that the session no longer uses.
 	dropTallies()
 }
 
-// noRoutes lead nowhere.
+// noRoutes has no shards.
 var noRoutes = &backend.Routes{}
 
-// routesFor are the ways of a session to servers: none at the admin address.
+// routesFor returns a session's routes to servers. There are none at the admin address.
 func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
 	if atAdmin {
 		return noRoutes
@@ -61,15 +60,15 @@ func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
 	return s.Routes
 }
 
-// Attach returns the connection that the next command of the session runs on: that
-// of the current schema's shard, opened when it is first needed. Commands give it
-// back with release. In pool mode "session" the session keeps it until its end.
+// Attach returns the connection that the next command of the session runs on: the one to the
+// current schema's shard, which it opens when it is first needed. Commands give it back with
+// release. The session keeps it until its end.
 func (a *attachment) Attach() (*backend.Conn, error) {
 	for a.cur != nil {
 		if err := a.enter(a.cur.Shard()); err != nil || !a.waited {
 			return a.cur, err
 		}
-		if err := a.rejoin(); err != nil { // there may be another connection now
+		if err := a.rejoin(); err != nil { // the current connection may change
 			return nil, err
 		}
 	}
@@ -88,7 +87,7 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 	return c, nil
 }
 
-// enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
+// enterFor is enter for the shard of a schema, which it returns. The shard is nil if there is none.
 func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
 	for {
 		shard := a.routes.ForSchema(schema)
@@ -116,7 +115,7 @@ func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, e
 	return a.Dial(shard, with)
 }
 
-// Dial opens a connection that is the session's from then on.
+// Dial opens a connection that the session then owns.
 func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error) {
 	if err := a.enter(shard); err != nil {
 		return nil, err
@@ -147,15 +146,14 @@ func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Co
 	c.Tag = a.lastTag
 	a.watchLocked(c)
 	a.state.Synced(idOfConn(c), a.state.Version)
-	if a.cur != nil { // what was set before must hold here too
+	if a.cur != nil { // the new connection lacks what was set before
 		a.state.Synced(idOfConn(c), 0)
 	}
 	return c, nil
 }
 
-// connForSchema returns the session's connection to the shard that a schema is on: the
-// current one, or one as of connTo. If it waits for a shard that is paused, that is where
-// the schema is then.
+// connForSchema returns the session's connection to the shard of a schema: the current one, or one
+// like connTo's. After a wait for a paused shard it looks up the schema's shard again.
 func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 	for {
 		c, err := a.Attach()
@@ -181,9 +179,8 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 	}
 }
 
-// connTo returns the session's connection to a shard other than the current one,
-// with everything that the session has set. It is an error, and nothing changes,
-// when something cannot be brought along.
+// connTo returns the session's connection to a shard other than the current one, with everything
+// that the session has set. It fails without a change if something cannot be brought along.
 func (a *attachment) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	if err := a.mayLeaveFor(shard); err != nil {
 		return nil, err
@@ -194,7 +191,7 @@ func (a *attachment) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	return a.connReady(shard)
 }
 
-// connReady is connTo once the session may leave, and has entered both shards.
+// connReady is connTo once the session may leave and has entered both shards.
 func (a *attachment) connReady(shard *backend.Shard) (*backend.Conn, error) {
 	c := a.conns[shard]
 	if c == nil {
@@ -209,8 +206,7 @@ func (a *attachment) connReady(shard *backend.Shard) (*backend.Conn, error) {
 	return c, nil
 }
 
-// mayLeaveFor says why the session cannot go to another shard than the current one, nil if
-// it can.
+// mayLeaveFor returns why the session cannot go to another shard, or nil if it can.
 func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 	switch {
 	case a.state.InTransaction():
@@ -225,8 +221,8 @@ func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 	return nil
 }
 
-// attachForUnread attaches a connection for a statement that is too long to be
-// analysed: it may be anything.
+// attachForUnread attaches a connection for a statement that is too long to be analysed, and so may
+// be any statement.
 func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
 	c, err := a.Attach()
 	if err != nil {
@@ -239,7 +235,7 @@ func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error)
 	return c, nil
 }
 
-// waitOutPause waits while the current shard is paused. Only then it is decided which shard the
+// waitOutPause waits while the current shard is paused. The caller then decides which shard the
 // command belongs to.
 func (a *attachment) waitOutPause() error {
 	if !paused(a.routes.ForSchema(a.state.Schema)) {
@@ -249,20 +245,20 @@ func (a *attachment) waitOutPause() error {
 	return err
 }
 
-// elsewhere reports whether a schema is owned by another shard than the current one.
+// elsewhere reports whether another shard than the current one owns a schema.
 func (a *attachment) elsewhere(schema string) bool {
 	return a.routes.ForSchema(schema) != a.routes.ForSchema(a.state.Schema)
 }
 
-// enter has the command being handled wait while a shard is paused, unless the session has
-// a transaction open or has begun the command there before. What came before the command
-// may be sent and answered meanwhile.
+// enter makes the command being handled wait while a shard is paused, unless the session has a
+// transaction open or the command has already entered the shard. The commands before it may be sent
+// and answered meanwhile.
 func (a *attachment) enter(shard *backend.Shard) error {
 	if engaged := a.engaged.Load(); !engaged.Has(shard) {
 		a.engaged.Store(engaged.With(shard))
 	}
 	if shard.Paused() != nil && !a.entered.Has(shard) {
-		if err := a.above.settle(); err != nil { // it may begin a transaction, or end one
+		if err := a.above.settle(); err != nil { // they may begin or end a transaction
 			return err
 		}
 		if !a.state.InTransaction() {
@@ -283,19 +279,19 @@ func (a *attachment) enterBoth(one, other *backend.Shard) error {
 			return err
 		}
 		if err := a.enter(other); err != nil || a.engaged.Load().Has(one) {
-			// or it has waited, and the first may be paused now
+			// A wait for the second drops the first, which may be paused now.
 			return err
 		}
 	}
 }
 
-// awaitResume waits until a shard is not paused any more. It ends with the session, by
-// KILL QUERY, by a shutdown, and after Options.PauseTimeout.
+// awaitResume waits until a shard is resumed. KILL QUERY, a shutdown, PauseTimeout and the
+// session's end stop the wait with an error.
 func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
-	if err := a.client.flush(); err != nil { // the answers of our own to what came before
+	if err := a.client.flush(); err != nil { // the waiting answers to earlier commands
 		return err
 	}
-	a.login.Leave() // others need not wait for it
+	a.login.Leave() // other logins need not wait for this one
 	a.shared.PausedSessions.Add(1)
 	defer a.shared.PausedSessions.Add(-1)
 	timer := time.NewTimer(a.set.PauseTimeout)
@@ -303,7 +299,7 @@ func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
 	spent := a.patience.Spent()
 	defer func() {
 		err = a.patience.Over(err)
-		a.patience.Restore(spent) // it was no sequence server that the command waited for
+		a.patience.Restore(spent) // the time counts only for sequence servers
 		a.unreached = err != nil
 	}()
 	for {
@@ -323,19 +319,19 @@ func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
 			return protocol.Errorf(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
 				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), a.set.PauseTimeout)
 		}
-		a.engaged.Store(a.entered.With(shard)) // before it is looked at again
+		a.engaged.Store(a.entered.With(shard)) // before Paused is looked at again
 	}
 }
 
-// disengage records that what the session does now needs no server. Nothing is in flight.
+// disengage records that the session needs no server now. Nothing is in flight.
 func (a *attachment) disengage() {
 	if !a.state.InTransaction() {
 		a.engaged.Store(nil)
 	}
 }
 
-// narrowEngaged records, before a wait for a command, that a transaction can be open on the current
-// shard alone.
+// narrowEngaged records, before a wait for a command, that only the current shard can have an open
+// transaction.
 func (a *attachment) narrowEngaged() {
 	var one *backend.ShardSet
 	if a.cur != nil {
@@ -344,9 +340,9 @@ func (a *attachment) narrowEngaged() {
 	a.engaged.Store(one)
 }
 
-// prolongLogin gives a client that is logging in the whole time again, since a pause has used some.
+// prolongLogin gives a client that logs in the whole time again, since a pause has used some.
 func (a *attachment) prolongLogin() error {
-	if a.introduced { // nothing more is expected of it
+	if a.introduced { // the login is over
 		return nil
 	}
 	return a.client.until(time.Now().Add(a.set.Login.Timeout))

@@ -20,14 +20,14 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// backends are the connections of a session to servers. It asks there what the proxy itself has to
-// know, and ends with the session if one that is needed breaks.
+// backends are the connections of a session to servers. It asks the servers what the proxy itself
+// needs, and ends the session if a needed connection breaks.
 type backends struct {
 	outside
 	cur    *backend.Conn // the current shard's
-	effect state.Effect  // of the statement that was sent last
+	effect state.Effect  // what the statement sent last may do to the session
 
-	// Of the session, for which they are.
+	// The parts of the session that it serves.
 	client   *client
 	login    *login.Login
 	state    *state.State
@@ -37,12 +37,13 @@ type backends struct {
 	shared   *Shared
 }
 
-// log returns the logger of the session's events, made when there is one to log.
+// log returns a logger for the session's events. It makes one at each call, since most sessions log
+// nothing.
 func (b *backends) log() *zap.Logger {
 	return b.shared.Log.With(logfield.Conn(b.id), logfield.Client(b.client.RemoteAddr()), logfield.User(b.login.Account.Name))
 }
 
-// current makes a connection the one that statements run on.
+// current makes c the connection that statements run on.
 func (b *backends) current(c *backend.Conn) {
 	first, hello := b.cur == nil, c.Hello()
 	if b.cur != c {
@@ -65,7 +66,7 @@ func (b *backends) likeMariaDB() bool {
 	return !b.login.LikeMySQL
 }
 
-// serverOf is what the session's state has to know of a server.
+// serverOf returns what the session's state uses of a server.
 func serverOf(h *backend.Hello) state.Server {
 	reads := lex.MySQL(h.Number())
 	if h.MariaDB {
@@ -77,7 +78,8 @@ func serverOf(h *backend.Hello) state.Server {
 	}
 }
 
-// release gives a connection back after the answer to a command, and records what the answer said.
+// release gives a connection back after the answer to a command, and records what the answer says
+// about the session.
 func (b *backends) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
@@ -95,14 +97,14 @@ func (b *backends) release(c *backend.Conn) {
 	b.state.Apply(b.effect, first, last)
 }
 
-// expects says what the statement that is about to be sent may leave.
+// expects records what the statement about to be sent may do to the session.
 func (b *backends) expects(e state.Effect) {
 	e.Expected = true
 	b.effect = e
 }
 
-// noteRefusal records what the text of an error that ends an answer adds to its code. whole: answer
-// is all of it.
+// noteRefusal records what the text of an error that ends an answer adds to its code. whole reports
+// whether answer is complete.
 func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 	if !b.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
@@ -113,10 +115,10 @@ func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 	}
 }
 
-// idOfConn is what the session's state calls a connection.
+// idOfConn returns the name of a connection in the session's state.
 func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 
-// forget drops a connection that was closed.
+// forget drops a closed connection.
 func (b *backends) forget(c *backend.Conn) {
 	b.mu.Lock()
 	delete(b.conns, c.Shard())
@@ -153,16 +155,15 @@ func (b *backends) closeOn(c *backend.Conn, id uint32) error {
 }
 
 // lost ends a session whose backend connection broke: its transaction, variables and locks are
-// gone, as after a lost connection to the server itself. The client gets no error, but the end of
-// its connection, as from a server that is gone: drivers and their pools open another one then. The
-// log says why.
+// gone, as after a lost connection to the server itself. The client gets no error. Its connection
+// ends as if the server were gone, and drivers and their pools open another. The log says why.
 func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	b.forget(c)
 	switch b.doom.Why() {
 	case kill.Vanished:
 		return b.abandon(c, errClientGone)
-	case kill.Killed: // a server says nothing either
+	case kill.Killed: // a server is silent, too
 		return errKilled
 	}
 	if !b.doom.Is() {
@@ -170,13 +171,13 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
 	if !midAnswer {
-		_ = b.client.flush() // answers to commands before; the session ends either way
+		_ = b.client.flush() // answers to earlier commands; the session ends either way
 	}
 	return err
 }
 
-// abandon has the server end what it does on c, if err is that the client has gone
-// before the answer. It returns err.
+// abandon makes the server end its work on c, if err says that the client went away before the
+// answer. It returns err.
 func (b *backends) abandon(c *backend.Conn, err error) error {
 	if creds, ok := b.login.Account.Credentials(c.Shard()); ok && errors.Is(err, errClientGone) {
 		b.shared.Killer.Abandon(c.Place(), creds)
@@ -184,12 +185,12 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 	return err
 }
 
-// errBackendClosed is the end of a session with that of its idle backend connection.
+// errBackendClosed ends a session because the server closed its idle connection.
 var errBackendClosed = errors.New("server closed the idle connection")
 
-// missBackends finds the connections that their servers have closed. Without that of the current
-// shard the session has lost its state, and ends as that connection did. Another one is only
-// dropped if the session needs nothing on it.
+// missBackends finds the connections that their servers have closed. Without the current one the
+// session has lost its state and ends like it. It drops another one if the session needs nothing on
+// it.
 func (b *backends) missBackends() error {
 	for _, c := range b.conns {
 		switch {
@@ -204,17 +205,17 @@ func (b *backends) missBackends() error {
 	return nil
 }
 
-// needs reports whether the session has left something on a connection to another shard than the
+// needs reports whether the session needs something on a connection to another shard than the
 // current one.
 func (b *backends) needs(c *backend.Conn) bool {
 	return b.state.Needs(idOfConn(c)) || b.prepared.anyOn(c)
 }
 
-// followBackend ends a session with its idle backend connection. What the server has
-// said before it closed is the client's to know.
+// followBackend ends a session with its idle backend connection. The client gets what the server
+// said before it closed.
 func (b *backends) followBackend(c *backend.Conn) error {
 	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard().Name(), c.Node())
-	// it has all come; for TLS, which may want to write
+	// All bytes have come. The deadline is for TLS, which may want to write.
 	_ = c.SetReadDeadline(time.Now().Add(time.Second))
 	for len(c.Buffered()) < protocol.BufferSize && c.Fill() == nil {
 	}
@@ -227,13 +228,12 @@ func (b *backends) followBackend(c *backend.Conn) error {
 	return err
 }
 
-// askTimeout bounds a statement of ours on a client's connection.
+// askTimeout bounds a statement of the proxy's own on a session's connection.
 const askTimeout = 30 * time.Second
 
-// Ask runs a statement of ours on a connection of the session. If that breaks
-// the connection the session ends, as it does with a statement of the client's. A
-// SELECT must say LIMIT 1 to be sure of its row: the client may have set
-// sql_select_limit to 0.
+// Ask runs a statement of the proxy's own on a connection of the session. If that breaks the
+// connection, the session ends, as it does with a statement of the client's. A SELECT must say
+// LIMIT 1 to be sure of its row: the client may have set sql_select_limit to 0.
 func (b *backends) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 	var rows [][][]byte
 	err := b.bounded(c, func() (err error) {
@@ -243,8 +243,8 @@ func (b *backends) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 	return rows, err
 }
 
-// AskRow is Ask for a SELECT, without its LIMIT, of n values in one row. what
-// they are is said when they are not there.
+// AskRow is Ask for a SELECT, without its LIMIT, of n values in one row. what names them in the
+// error if they are missing.
 func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
 	rows, err := b.Ask(c, sql+" LIMIT 1")
 	if err != nil {
@@ -256,7 +256,7 @@ func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]
 	return rows[0], nil
 }
 
-// AskAll is Ask for a SHOW whose rows have to be complete: sql_select_limit cuts them off, too.
+// AskAll is Ask for a SHOW that must return all rows in spite of sql_select_limit.
 func (b *backends) AskAll(c *backend.Conn, show string) ([][][]byte, error) {
 	rows, err := b.Ask(c, show)
 	if err != nil || !b.state.SelectLimit {
@@ -278,7 +278,7 @@ func (b *backends) runCommand(c *backend.Conn, cmd protocol.Command, argument st
 	return b.bounded(c, func() error { return c.Command(cmd, argument) })
 }
 
-// bounded runs a command of ours on c, bounded in time.
+// bounded runs a command of the proxy's own on c, bounded in time.
 func (b *backends) bounded(c *backend.Conn, run func() error) error {
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return b.lost(c, err, false)
@@ -296,7 +296,7 @@ func (b *backends) bounded(c *backend.Conn, run func() error) error {
 	return err
 }
 
-// digitsInRows reports whether numbers come in ASCII digits. MariaDB converts them to
+// digitsInRows reports whether numbers in rows are ASCII digits. MariaDB converts them to
 // character_set_results.
 func (b *backends) digitsInRows() (bool, error) {
 	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")

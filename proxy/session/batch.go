@@ -9,32 +9,32 @@ import (
 )
 
 // batch is the beginning of the client's buffer: commands that go to a server in one write, then
-// the command being handled, then what was not looked at. Answers that the client gets are in
-// order, those of ours among them.
+// the command being handled, then bytes not looked at yet. The client gets all answers in order,
+// those of the proxy among them.
 type batch struct {
 	client  *protocol.Conn
-	payload []byte // of the command being handled; nil if not all of it is in memory
+	payload []byte // of the command being handled; nil if it is not in memory as a whole
 	parsed  int    // bytes up to the end of the command being handled
-	size    int    // bytes of the commands that go to the server; 0: there are none
+	size    int    // bytes of the commands that go to the server; 0: none
 	conn    *backend.Conn
-	answers []expected // that the commands will have
-	ready   []byte     // those of ours among them
-	unsent  []span     // their commands: parts that no server gets
+	answers []expected // the answers to the commands
+	ready   []byte     // the proxy's own answers among them
+	unsent  []span     // commands that no server gets
 }
 
-// expected is what the client gets next: the answer of a server, or one of ours that
-// is ready and waits for those before it.
+// expected is the next answer to the client: a server's, or one of the proxy's that is ready and
+// waits for those before it.
 type expected struct {
 	shape protocol.Shape
-	ours  int  // bytes of it in batch.ready; 0 for a server's
+	ours  int  // its bytes in batch.ready; 0 for a server's answer
 	text  head // of the statement, if it is one
 	kind  stats.Kind
 
-	unexplained bool // an insert id in the answer is unexpected
-	awaited     bool // the server was waited for already
+	unexplained bool // the statement does not explain an insert id in the answer
+	awaited     bool // the session has already waited for the server
 }
 
-// Bounds of what waits for answers before it: bytes of our answers, and answers in all.
+// Bounds of what waits for earlier answers: bytes of the proxy's answers, and answers in all.
 const (
 	maxWaiting  = protocol.BufferSize
 	maxInflight = 4096
@@ -43,12 +43,11 @@ const (
 // span is a part of the client's buffer.
 type span struct{ from, to int }
 
-// errPacketOrder is the end of a session whose client has sent a packet of a wrong number.
+// errPacketOrder ends a session whose client has sent a packet of a wrong number.
 var errPacketOrder = fmt.Errorf("%w: packets out of order", protocol.ErrMalformed)
 
-// next returns the payload of the next command that has come whole. It is an error
-// if its packet has another number than that of a command; no more than the header has to
-// have come for that.
+// next returns the payload of the next complete command. It fails if the packet's number is not a
+// command's, for which the header is enough.
 func (b *batch) next() (payload []byte, ok bool, err error) {
 	packet := b.client.Buffered()[b.parsed:]
 	if len(packet) < protocol.HeaderSize {
@@ -68,32 +67,32 @@ func (b *batch) next() (payload []byte, ok bool, err error) {
 	return packet[protocol.HeaderSize : protocol.HeaderSize+size], true, nil
 }
 
-// number gives a packet of the client the number that it has to have, if the client
-// compresses: then the servers do not look at it, and Connector/J, for one, sends
-// commands that begin with 1 and files that begin with 0. On the connection to the
-// server, which has no frames, they do.
+// number gives a client's packet the right number if the client compresses. Servers ignore the
+// numbers of packets in frames, and Connector/J, for one, sends commands that begin with 1 and
+// files that begin with 0. The connection to the server has no frames, so the server checks them
+// there.
 func (b *batch) number(header []byte, num uint8) {
 	if b.client.Compressed() {
 		header[3] = num
 	}
 }
 
-// command returns the packet of the command being handled, if nothing is in front of it.
+// command returns the packet of the command being handled, if it is the first.
 func (b *batch) command() []byte { return b.client.Buffered()[:b.parsed] }
 
-// drop gives up the command being handled, if nothing is in front of it. Behind it may come a file.
+// drop removes the command being handled, if it is the first. A file may follow it.
 func (b *batch) drop() {
 	b.client.Discard(b.parsed)
 	b.parsed = 0
 }
 
-// more reports whether the client has sent on behind the command being handled.
+// more reports whether the client has sent more after the command being handled.
 func (b *batch) more() bool { return len(b.client.Buffered()) > b.parsed }
 
-// elsewhere reports whether commands wait that go to another connection than c.
+// elsewhere reports whether commands wait for another connection than c.
 func (b *batch) elsewhere(c *backend.Conn) bool { return b.size > 0 && b.conn != c }
 
-// add takes the command being handled into the batch, for c.
+// add puts the command being handled into the batch, for c.
 func (b *batch) add(c *backend.Conn, answer expected) {
 	b.conn = c
 	if answer.shape != protocol.ShapeNone {
@@ -102,10 +101,10 @@ func (b *batch) add(c *backend.Conn, answer expected) {
 	b.size = b.parsed
 }
 
-// full reports whether no further answer of ours may wait.
+// full reports whether no further answer of the proxy's may wait.
 func (b *batch) full() bool { return len(b.ready) > maxWaiting || len(b.answers) > maxInflight }
 
-// addOurs takes the command being handled into the batch with an answer of ours.
+// addOurs puts the command being handled into the batch, with an answer of the proxy's.
 func (b *batch) addOurs(answer []byte) {
 	b.ready = append(b.ready, answer...)
 	b.answers = append(b.answers, expected{ours: len(answer)})
@@ -113,8 +112,8 @@ func (b *batch) addOurs(answer []byte) {
 	b.size = b.parsed
 }
 
-// send sends the commands in one piece. What follows in the client's buffer may belong to the last of
-// them: a file. scratch may be another after it.
+// send sends the commands in one write. What follows in the client's buffer may be the file of the
+// last one. scratch is room to use. after is that room, which may have moved.
 func (b *batch) send(scratch []byte) (after []byte, err error) {
 	all := b.client.Buffered()[:b.size]
 	if len(b.unsent) > 0 {
@@ -128,7 +127,7 @@ func (b *batch) send(scratch []byte) (after []byte, err error) {
 	return scratch, err
 }
 
-// forServer appends those of the commands that are not answered here.
+// forServer appends the commands that the server gets.
 func (b *batch) forServer(to, all []byte) []byte {
 	from := 0
 	for _, u := range b.unsent {
@@ -138,5 +137,5 @@ func (b *batch) forServer(to, all []byte) []byte {
 	return append(to, all[from:]...)
 }
 
-// answered records that the client has got the answers.
+// answered records that the client has all answers.
 func (b *batch) answered() { b.answers, b.ready = b.answers[:0], b.ready[:0] }

@@ -24,15 +24,15 @@ import (
 // Binding is a column that gets its numbers from a sequence.
 type Binding = plan.Binding
 
-// bindings are the columns that are bound. They do not change. nil is none.
+// bindings are the bound columns. They are immutable. nil means none.
 type bindings struct {
 	tables plan.Bindings
-	// owners are the columns among them that own sequences, apart from those of the configuration;
-	// nil: unknown.
+	// owners are the columns that own sequences; nil: unknown. The configuration's columns are not
+	// among them.
 	owners *sequence.Owners
 }
 
-// all returns the columns that are bound, by their tables.
+// all returns the bound columns, by their tables.
 func (b *bindings) all() plan.Bindings {
 	if b == nil {
 		return nil
@@ -40,8 +40,7 @@ func (b *bindings) all() plan.Bindings {
 	return b.tables
 }
 
-// newBindings makes bindings of those of the configuration, and of owners. Of several
-// that name a table the first counts.
+// newBindings makes bindings of configured columns and owners. The first column of a table counts.
 func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 	b := &bindings{tables: make(plan.Bindings), owners: owners}
 	for _, one := range configured {
@@ -55,7 +54,8 @@ func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 	return b
 }
 
-// boundSoFar returns the bindings that are known of by now: enough for a log, and for nothing else.
+// boundSoFar returns the bindings learned so far. They may lack owners, so they are good enough
+// only for a log.
 func (s *Settings) boundSoFar() *bindings {
 	owners := s.owners.Owners()
 	b := s.bindings.Load()
@@ -66,13 +66,13 @@ func (s *Settings) boundSoFar() *bindings {
 	return b
 }
 
-// bound returns the bindings that are in force, nil if nothing is bound. Whoever asks first waits
-// until it is known which columns own a sequence, or the sequence server does not answer in time.
-// Where there are several shards, whose servers could generate the same keys, it is an error not to
-// know that. With one shard the configuration alone counts then.
+// bound returns the bindings in force, or nil if nothing is bound. The first caller waits until the
+// columns that own a sequence are known, or the sequence server does not answer in time. With
+// several shards, whose servers could generate the same keys, bound then fails. With one shard it
+// uses the configuration alone.
 func (f *facts) bound() (*bindings, error) {
 	if f.at.routes.Default() == nil {
-		return nil, nil // there are no tables
+		return nil, nil // without a shard there are no tables
 	}
 	b := f.at.set.boundSoFar()
 	if b.owners == nil {
@@ -88,8 +88,8 @@ func (f *facts) bound() (*bindings, error) {
 	return b, nil
 }
 
-// awaitOwners waits, once for all sessions, for the columns that own a sequence. It returns why they
-// did not come then. The wait counts among what the command has waited.
+// awaitOwners waits, once for all sessions, for the columns that own a sequence. It returns why
+// they did not come. The wait counts as a wait of the command.
 func (f *facts) awaitOwners() (why string) {
 	begun := stats.Clock()
 	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
@@ -104,27 +104,28 @@ func (f *facts) awaitOwners() (why string) {
 	return shared.ownersUnknown
 }
 
-// boundHere reports whether a column on the current shard is filled from a sequence. An error says
-// that it is not known.
+// boundHere reports whether a column on the current shard is filled from a sequence. It fails if
+// that is unknown.
 func (f *facts) boundHere() (bool, error) {
 	b, err := f.bound()
 	return b.bindsOn(f.at.routes.ForSchema(f.state.Schema), f.at.routes), err
 }
 
-// insertsInto is the tables that a prepared statement puts rows into, and what was bound when that
-// was last looked at.
+// insertsInto is the tables that a prepared statement puts rows into, and the bindings at the last
+// check.
 type insertsInto struct {
 	names  [][]byte // in UTF-8
-	others bool     // there may be others
+	others bool     // there may be more tables
 	bound  *bindings
 }
 
 // none reports whether there are no tables.
 func (in *insertsInto) none() bool { return len(in.names) == 0 && !in.others }
 
-// insertsOf returns those of the text just analysed. What has to be filled in is decided later.
+// insertsOf returns the tables that the text just analysed puts rows into. It does not decide what
+// to fill in.
 func (p *planning) insertsOf() (in insertsInto, err error) {
-	in.others = p.stmt.Words&statement.MayBringRows != 0 // it is not read to its end
+	in.others = p.stmt.Words&statement.MayBringRows != 0 // it is not understood to its end
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
@@ -142,12 +143,12 @@ func (p *planning) insertsOf() (in insertsInto, err error) {
 	return in, err
 }
 
-// errRebound: what a prepared INSERT is filled from has changed since. It would go on to
-// take its keys where they were taken then, from the server perhaps.
+// errRebound says that the bindings of a prepared INSERT have changed since. It would go on to take
+// its keys from where they came before, which may be the server.
 var errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
 	"was bound to a sequence, or is not any more (OWNED BY)")
 
-// stillBound is errRebound if a statement that was prepared has to be prepared again.
+// stillBound returns errRebound if a statement must be prepared again.
 func (f *facts) stillBound(in *insertsInto) error {
 	if in.none() {
 		return nil
@@ -169,11 +170,10 @@ func (f *facts) stillBound(in *insertsInto) error {
 	return nil
 }
 
-// A text that is passed on as it is may put a row into a table with a bound column without anybody
-// here having seen it: then the server's AUTO_INCREMENT gives the key, and may give it on another
-// shard, too. What gives that away is the insert id in the server's OK. Where bound columns are, an
-// insert id that the statement does not explain is therefore logged and counted. It is a second
-// line: the row is there by then.
+// A text that is passed on unread may put a row into a table with a bound column. Then the server's
+// AUTO_INCREMENT makes the key, and may make the same one on another shard. The insert id in the
+// server's OK shows it. So the session counts and logs an insert id that the statement does not
+// explain, if columns are bound. It cannot prevent the row, which is there by then.
 
 // bindsOn reports whether any column may be bound on a shard.
 func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
@@ -190,18 +190,18 @@ func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
 	return false
 }
 
-// Numbered is a table whose bound column the server numbers by AUTO_INCREMENT, too, as the server
-// of another shard does. A row that comes in past the proxy gets a key there that may be on the
-// other shard as well.
+// Numbered is a table whose bound column has AUTO_INCREMENT on this shard's server and on
+// another's. A row that does not come through the proxy gets a key that may be on the other shard
+// as well.
 type Numbered struct {
 	Binding Binding
 	Shard   string
-	// Remedy is the statement, for that shard, that has the server give no numbers any more; or
-	// what to do where that is not known.
+	// Remedy is the statement that removes AUTO_INCREMENT on that shard, or advice if that
+	// statement is unknown.
 	Remedy string
 }
 
-// Name is that of the bound column, as it was bound.
+// Name returns the name of the bound column, as it was bound.
 func (n *Numbered) Name() string {
 	if n.Binding.Schema == "" {
 		return n.Binding.Table + "." + n.Binding.Column
@@ -209,8 +209,8 @@ func (n *Numbered) Name() string {
 	return n.Binding.Schema + "." + n.Binding.Table + "." + n.Binding.Column
 }
 
-// Numbered looks at the columns that are bound now. The error also says that it is not known which
-// columns own a sequence. See [backend.Routes.AutoIncrements].
+// Numbered returns the bound columns that have AUTO_INCREMENT on several shards. It also fails if
+// the columns that own a sequence are unknown. See [backend.Routes.AutoIncrements].
 func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]backend.Credentials, error)) (all []Numbered, err error) {
 	if !s.Routes.Many() {
 		return nil, nil

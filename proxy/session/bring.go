@@ -14,8 +14,8 @@ import (
 	"seqproxy/statement"
 )
 
-// bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
-// session's last statement left (warnings, row counts), if the proxy answered that.
+// bring makes c show what a statement may read: LAST_INSERT_ID(), and what the session's last
+// statement left (warnings, row counts) if the proxy answered that.
 func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
 	b, refusal := plan.Bring(&t, a.state, plan.Server{
 		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.lastInsertIDExact,
@@ -41,11 +41,10 @@ func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
 	return a.bringLastStatement(c, b.Selected)
 }
 
-// BringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
-// before a statement that may read or move it. The value travels in a statement
-// that must have succeeded before the next is sent; it is never taken from an OK
-// packet, whose insert id is something else in half the cases. With keep, what the
-// last statement left on c is still there afterwards: its row counts and warnings.
+// BringLastID gives LAST_INSERT_ID() on c the session's value. Callers run it before a statement
+// that may read or change it. The value travels in a statement that must succeed before the next is
+// sent. It never comes from an OK packet, whose insert id is something else in half the cases. keep
+// preserves the row counts and warnings of the last statement on c.
 func (a *attachment) BringLastID(c *backend.Conn, keep bool) error {
 	l := &a.state.LastID
 	value := l.Value
@@ -88,9 +87,8 @@ func (b *backends) askLastID(c *backend.Conn) (uint64, error) {
 	return strconv.ParseUint(string(row[0]), 10, 64)
 }
 
-// bringLastStatement makes what the server says of the session's last statement
-// true when the proxy answered that statement itself. selected says that a SELECT of
-// ours, which is what the answer stood for, has just run on c.
+// bringLastStatement makes the server show the session's last statement as it was, if the proxy
+// answered it. selected says that the SELECT that the answer stands for has just run on c.
 func (a *attachment) bringLastStatement(c *backend.Conn, selected bool) error {
 	switch a.state.LastAnswer {
 	case state.ByServer:
@@ -108,8 +106,8 @@ func (a *attachment) bringLastStatement(c *backend.Conn, selected bool) error {
 	return err
 }
 
-// bringBefore brings LAST_INSERT_ID() to the current connection before a statement
-// that may move it, if it is not there.
+// bringBefore brings LAST_INSERT_ID() to the current connection before a statement that may change
+// it.
 func (a *attachment) bringBefore() error {
 	if a.cur != nil && a.state.LastID.Holder == idOfConn(a.cur) && !a.state.LastID.Pending {
 		return nil
@@ -124,8 +122,8 @@ func (a *attachment) bringBefore() error {
 	return a.BringLastID(c, false)
 }
 
-// askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. To
-// ask the server changes what it says of the last statement.
+// askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. The question
+// changes what the server says about the last statement.
 func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
 	if value, ok := a.state.LastID.Get(); ok {
 		return value, nil
@@ -137,7 +135,7 @@ func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
 	return a.askLastID(a.connBy(a.state.LastID.Holder))
 }
 
-// bringWarning makes c's warnings those of such a statement, and its ROW_COUNT().
+// bringWarning gives c the warnings and the ROW_COUNT() of a statement that answers.warn recorded.
 func (b *backends) bringWarning(c *backend.Conn) error {
 	// A derived table makes both kinds of servers begin the warnings anew.
 	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", b.state.LastAnswer == state.OurTableRows
@@ -150,12 +148,12 @@ func (b *backends) bringWarning(c *backend.Conn) error {
 	if err := b.raise(c, b.state.LastError); err != nil || !rows {
 		return err
 	}
-	_, err := b.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
+	_, err := b.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and keeps the rest
 	return err
 }
 
-// raise makes an error the last one on c, as if the client's own statement had met
-// with it. It is an error if the server raises another.
+// raise makes e the last error on c, as if the client's own statement had caused it. It fails if
+// the server raises another.
 func (b *backends) raise(c *backend.Conn, e *protocol.ServerError) error {
 	_, err := b.Ask(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
 		e.State, e.Code, plan.Literal(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
@@ -178,7 +176,7 @@ func (b *backends) raise(c *backend.Conn, e *protocol.ServerError) error {
 // maxSignalText is the longest MESSAGE_TEXT.
 const maxSignalText = 128
 
-// limit cuts text to at most n bytes, between characters.
+// limit cuts s to at most n bytes, between characters.
 func limit(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -186,9 +184,8 @@ func limit(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// setStep sets on a new connection how far apart keys are, where several sequence servers divide
-// the numbers in steps. Drivers compute the keys of further rows from that, and AUTO_INCREMENT uses
-// it.
+// setStep sets on a new connection how far apart keys are, if several sequence servers divide the
+// numbers in steps. Drivers compute the keys of further rows from that, and AUTO_INCREMENT uses it.
 func (s *Settings) setStep(c *backend.Conn) error {
 	stride := s.steps.Stride()
 	if stride <= 1 {
@@ -204,9 +201,8 @@ func (s *Settings) setStep(c *backend.Conn) error {
 	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
-// keepStep is setStep after the client has set the session's step to its default, which is that of
-// the sequences, too. The client has its answer: what the server refuses now ends the session,
-// without another.
+// keepStep is setStep after the client has set the session's step to its default, which must be the
+// sequences'. The client already has its answer, so a refusal by the server ends the session.
 func (a *attachment) keepStep(c *backend.Conn) error {
 	stride := a.set.steps.Stride()
 	if lost := a.state.StepLost; !lost || stride <= 1 {
@@ -220,11 +216,11 @@ func (a *attachment) keepStep(c *backend.Conn) error {
 	return a.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
-// variables is what is missing in a wrong answer of a server.
+// variables names the missing values in an error of systemSets and userSets.
 const variables = "the session's variables"
 
-// carryVariables sets on c what the session has set since c was last current. The
-// values of system variables are asked from the current connection.
+// carryVariables sets on c what the session has set since c was last current. It asks the current
+// connection for the values of system variables.
 func (b *backends) carryVariables(c *backend.Conn) error {
 	st := b.state
 	since := st.SyncedTo(idOfConn(c))
@@ -244,7 +240,7 @@ func (b *backends) carryVariables(c *backend.Conn) error {
 	if err != nil {
 		return err
 	}
-	// The user variables' texts are read by what was set before them.
+	// The server reads the texts of user variables by the system variables.
 	for _, list := range [][]string{sets, user} {
 		if len(list) == 0 {
 			continue
@@ -258,7 +254,7 @@ func (b *backends) carryVariables(c *backend.Conn) error {
 }
 
 // systemSets returns assignments of the system variables that were set after version since, as c's
-// server takes them. SET NAMES stays one: it alone makes results have the collation that clients
+// server takes them. It keeps SET NAMES, because only that gives results the collation that clients
 // expect.
 func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err error) {
 	named := b.state.Names > since
@@ -289,9 +285,9 @@ func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err er
 	return sets, nil
 }
 
-// userSets is systemSets for user variables. Numbers are as they were typed. What a
-// string's bytes mean depends on character set and sql_mode of the time when it was
-// set, so that the current connection is asked for them.
+// userSets is systemSets for user variables. It keeps numbers as the client wrote them. The bytes
+// of a string depend on the character set and sql_mode at the time of its SET, so it asks the
+// current connection for them.
 func (b *backends) userSets(since int) (sets []string, err error) {
 	var names, ask []string
 	for name, v := range b.state.Uservars {
@@ -323,14 +319,13 @@ func (b *backends) userSets(since int) (sets []string, err error) {
 	return sets, nil
 }
 
-// isNumber reports whether a literal is a number or a word (TRUE, NULL), which means the same at
-// every time: it is none of '...', "...", X'..', 0x.., _charset'..'.
+// isNumber reports whether a literal is a number or a word (TRUE, NULL), which always means the
+// same. Others are '...', "...", X'..', 0x.., _charset'..'.
 func isNumber(literal string) bool {
 	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
 }
 
-// isolationName returns what a server calls a variable of SET TRANSACTION, which
-// MySQL 8 renamed.
+// isolationName returns the server's name of a variable of SET TRANSACTION, which MySQL 8 renamed.
 func isolationName(name string, h *backend.Hello) string {
 	if h.MariaDB {
 		return state.HereName(name)
@@ -344,8 +339,8 @@ func isolationName(name string, h *backend.Hello) string {
 	return name
 }
 
-// literal writes a variable's value so that SET takes it: numbers bare, since
-// numeric variables refuse strings.
+// literal writes a variable's value for SET. Numbers have no quotes, since numeric variables refuse
+// strings.
 func literal(value []byte) string {
 	if value == nil {
 		return "NULL"

@@ -10,18 +10,17 @@ import (
 	"seqproxy/protocol"
 )
 
-// client is the connection of a session to its client, and the answers that wait to be written
-// there.
+// client is the connection of a session to its client, and the answers that wait for a write.
 type client struct {
 	*protocol.Conn
-	out       []byte // answers of our own, not yet written
+	out       []byte // the proxy's own answers, not yet written
 	packetNum uint8  // of the next packet of the answer to the command being handled
-	// alarm is what the read deadline is set to; zero: to none. It is not moved with every round:
-	// when it goes off, idleness looks whether time is up.
+	// alarm is the read deadline in force; zero: none. A round does not move it: when it expires,
+	// idleness checks whether the time is up.
 	alarm time.Time
 }
 
-// maxKept is how large a buffer of our own is kept between commands.
+// maxKept is the largest buffer that a session keeps between commands.
 const maxKept = 1 << 10
 
 // fill waits for more of the client's bytes.
@@ -31,7 +30,7 @@ func (c *client) fill() error {
 		return nil
 	case errors.Is(err, io.EOF):
 		return errClientGone
-	case errors.Is(err, protocol.ErrFrameOrder): // the only error of frames that servers report
+	case errors.Is(err, protocol.ErrFrameOrder): // servers report no other error of frames
 		c.fail(errOutOfOrder)
 		_ = c.flush() // the session ends either way
 		fallthrough
@@ -55,7 +54,7 @@ func (c *client) write(b []byte) error {
 	return nil
 }
 
-// flush writes the answers of our own that wait.
+// flush writes the waiting answers.
 func (c *client) flush() error {
 	if len(c.out) == 0 {
 		return nil
@@ -68,7 +67,7 @@ func (c *client) flush() error {
 	return err
 }
 
-// pass writes the first n bytes of what a server has sent, behind what waits.
+// pass writes the first n bytes of a server's answer, after the waiting answers.
 func (c *client) pass(from *backend.Conn, n int) error {
 	if n == 0 && len(c.out) == 0 {
 		return nil
@@ -84,7 +83,7 @@ func (c *client) pass(from *backend.Conn, n int) error {
 	return err
 }
 
-// until bounds, or with the zero time no longer bounds, how long the client may say nothing.
+// until bounds how long the client may be silent. The zero time removes the bound.
 func (c *client) until(t time.Time) error {
 	c.alarm = time.Time{}
 	if err := c.SetReadDeadline(t); err != nil {
@@ -93,7 +92,7 @@ func (c *client) until(t time.Time) error {
 	return nil
 }
 
-// disarm takes the alarm back before a read that it must not end.
+// disarm removes the alarm before a read that it must not end.
 func (c *client) disarm() error {
 	if c.alarm.IsZero() {
 		return nil

@@ -19,14 +19,13 @@ import (
 )
 
 const (
-	// columnsFor is how long a table's columns are taken to be what they were: they may
-	// be changed by somebody who does not come through this proxy.
+	// columnsFor is how long the columns of a table stay in the cache: others may change them
+	// without this proxy.
 	columnsFor = time.Second
-	maxColumns = 1024 // tables of which they are remembered
+	maxColumns = 1024 // the tables in the cache
 )
 
-// columnCache remembers the columns of tables with a bound column. It is safe for
-// concurrent use.
+// columnCache keeps the columns of tables with a bound column. It is safe for concurrent use.
 type columnCache struct {
 	mu     sync.Mutex
 	tables map[columnsKey]columnsOf // guarded by mu
@@ -65,7 +64,7 @@ func (cc *columnCache) forget() {
 	cc.mu.Unlock()
 }
 
-// fetchColumns gets what a plan needs to know of a table of the text.
+// fetchColumns gets what a plan needs of a table in the text.
 func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
 	if what == plan.NeedColumnsNow {
 		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.Words)
@@ -79,13 +78,13 @@ func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.T
 	return err
 }
 
-// columnsOfTable returns what is known of a table's columns, and asks for it if need be.
+// columnsOfTable returns a table's columns from the cache, or asks for them.
 func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words) (plan.Columns, error) {
 	at := columnsKey{c.Shard(), f.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
-	// A temporary table is this session's own.
+	// A temporary table belongs to this session alone.
 	temporary := f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
 	if of, ok := f.at.shared.columns.get(at); ok && !temporary {
 		of.Cached, of.Now = true, false
@@ -99,14 +98,15 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 	return of, err
 }
 
-// askColumns asks for the columns that an INSERT means which names none, for a text with such words.
+// askColumns asks for the columns of an INSERT without a list. words are those of the text, which
+// may forbid a question.
 func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words) (plan.Columns, error) {
 	of := plan.Columns{Answered: plan.Yes, Now: true}
 	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLast
 	}
 	if f.state.BeforeTransaction() && !c.Hello().MariaDB {
-		// on MySQL the question would be that transaction
+		// On MySQL the question would be that transaction.
 		return of, errBeforeTransaction
 	}
 	rows, err := f.at.AskAll(c, "SHOW COLUMNS FROM "+table)
@@ -117,7 +117,7 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 		if len(row) < 6 || row[0] == nil {
 			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
 		}
-		if bytes.IndexByte(row[0], 0) >= 0 { // of UTF-16 and its like; no name has this character
+		if bytes.IndexByte(row[0], 0) >= 0 { // in UTF-16 and its like; no name has this character
 			return of, errWideNames
 		}
 		extra := bytes.ToUpper(row[5])
@@ -135,7 +135,7 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 
 var errWideNames = protocol.NotSupported("an INSERT that needs the columns of a table with a bound column is not supported with this character_set_results: SET NAMES utf8mb4")
 
-// errReadsLast: to ask the server would change what the statement reads.
+// errReadsLast says that a question would change what the statement reads.
 var errReadsLast = protocol.NotSupported("%s", plan.ReadsLast)
 
 var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
@@ -153,7 +153,7 @@ func (f *facts) sameColumn(column string) func(name []byte) bool {
 	}
 }
 
-// insertModes returns what the server does with keys in this session.
+// insertModes returns how the server treats keys in this session.
 func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
 	switch m, is := plan.Modes(b.state, idOfConn(c), words); is {
 	case plan.Yes:
@@ -171,7 +171,7 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
 	*m = state.InsertModes{Conn: idOfConn(c), Version: max(b.state.Sysvars["auto_increment_increment"], b.state.Sysvars["sql_mode"]), Increment: increment}
-	emptyIsNull := false // of MariaDB: '' is no key
+	emptyIsNull := false // MariaDB's: then '' is no key
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":
@@ -186,11 +186,11 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 	return *m, nil
 }
 
-// notTwice are words of texts that are not repeated: the failed attempt has moved what they read,
-// or changed what they change apart from their row.
+// notTwice are words of texts that must not run twice: the failed attempt has changed what they
+// read, or more than their row.
 const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
 
-// remedyFor says what can be done about an error.
+// remedyFor returns what can be done about an error.
 func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
 	k := &f.Keys[0]
 	switch e.Code {
@@ -202,7 +202,7 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
 		cc.forget()
 		switch {
-		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
+		case f.ColumnsCached && f.Words&notTwice == 0: // a trigger may raise the same error
 			return newColumns
 		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
 			return notTheTable
@@ -211,8 +211,8 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 	return noRemedy
 }
 
-// duplicateOf reports whether the message of error 1062 is about the key: in all languages the
-// first thing in quotes is the value.
+// duplicateOf reports whether the message of error 1062 is about the key. In all languages the
+// value comes first in quotes.
 func duplicateOf(message string, k *plan.FilledKey) bool {
 	key := strconv.FormatUint(k.First, 10)
 	if k.Binding.Texts {

@@ -13,18 +13,17 @@ import (
 	"seqproxy/statement"
 )
 
-// delivery sends a text to its server: as it is, or with what the proxy puts into it.
+// delivery sends a text to its server, unchanged or rewritten.
 type delivery struct {
 	*ground
 	planning *planning
 	answers  *answers
 
-	attributes []byte // before the text, with QueryAttributes; in the client's buffer
-	replaced   bool   // the KILLs of the text are not what the client sent
+	attributes []byte // of QueryAttributes, in front of the text; in the client's buffer
+	replaced   bool   // the KILLs of the text are not the client's
 }
 
-// single handles a text that goes to the current shard, if to any. Its calls are answered here or
-// replaced.
+// single handles a text for the current shard. It answers or replaces the calls.
 func (d *delivery) single(sql []byte) error {
 	st := &d.planning.stmt
 	if d.state.LastAnswer == state.OurChange && st.Words&statement.ReadsRowCount != 0 {
@@ -65,7 +64,7 @@ func (d *delivery) passOn(sql []byte) error {
 // relayed settles the statement just enqueued and records what it did.
 func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
 	d.state.LastAnswer = state.ByServer
-	// What is needed afterwards must not lie in the buffer that the client fills.
+	// The client's buffer may move, so keep what is needed afterwards elsewhere.
 	var text []byte
 	if d.planning.stmt.Kind == statement.Set {
 		text = append(d.relay.scratch[:0], sql...)
@@ -77,8 +76,8 @@ func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
 	return d.at.keepStep(c)
 }
 
-// noteDone records what the statement just answered on c has done to the session. sql is the
-// client's text of it, if it is a SET.
+// noteDone records the effect on the session of the statement just answered on c. sql is the
+// client's text if it is a SET.
 func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
@@ -102,8 +101,8 @@ func changesTables(k statement.Kind) bool {
 	return false
 }
 
-// attachFor attaches the connection for a statement that is relayed, with all that
-// the statement may look at made true there.
+// attachFor attaches the connection for a relayed statement, and brings there what the statement
+// may read.
 func (d *delivery) attachFor(st *statement.Statement) (*backend.Conn, error) {
 	return d.attachWith(st, plan.TraitsOf(st))
 }
@@ -118,7 +117,7 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 		return nil, errOtherServer
 	}
 	if st.Kind == statement.ShowWarnings && d.state.LastAnswer == state.ByServer && d.state.LastConn != 0 {
-		c = d.at.connBy(d.state.LastConn) // a prepared statement's, even if another shard is current
+		c = d.at.connBy(d.state.LastConn) // it may be on another shard than the current one
 	}
 	if err := d.at.bring(c, t); err != nil {
 		return nil, err
@@ -127,7 +126,7 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 	return c, nil
 }
 
-// fillQuery handles the text, which is analysed.
+// fillQuery handles the analysed text of q.
 func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	a, err := d.planning.planCalls(q, q.Text, plan.Now)
 	if err != nil {
@@ -139,12 +138,12 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	return err
 }
 
-// rewrite sends a text with its calls replaced by their values. The first number is
-// spliced as LAST_INSERT_ID(n), so that the server itself makes it the session's,
-// if and when it evaluates it; the others as plain numbers of the same type.
+// rewrite sends a text with its calls replaced by their values. The first number becomes
+// LAST_INSERT_ID(n), so the server itself makes it the session's, when it evaluates it. The others
+// become plain numbers of the same type.
 func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	st := &d.planning.stmt
-	previous := uint64(0) // LAST_INSERT_ID(), which the text's first statement reads
+	previous := uint64(0) // LAST_INSERT_ID() for the text's first statement
 	if a.Previous {
 		var err error
 		if previous, err = d.at.askPrevious(st.Words); err != nil {
@@ -162,7 +161,7 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		}
 	}
 	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
-	// Before numbers are taken for nothing. They may be as long as they can be.
+	// Check the length with the longest numbers, before numbers are taken in vain.
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
 	if len(d.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
@@ -172,7 +171,7 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		}
 	}
 	if st.Kind == statement.Set {
-		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
+		sql = bytes.Clone(sql) // the client's buffer may move
 	}
 	for {
 		values, err := d.numbers.All(&n)
@@ -194,7 +193,7 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	}
 }
 
-// write writes the command with the text in the statement and its numbers to the scratch buffer.
+// write writes the rewritten text with its numbers as a command to the scratch buffer.
 func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substitution, values []keys.Number, previous uint64) error {
 	if a.Fill != nil {
 		a.Fill.Spell()
@@ -207,17 +206,17 @@ func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substituti
 	return d.relay.frame()
 }
 
-// splice writes the command with the text in the statement rewritten, and splices in it, to the
-// scratch buffer. It is not framed yet.
+// splice writes the rewritten text with splices as a command to the scratch buffer, without framing
+// it.
 func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) {
-	// or a long text is copied many times
+	// growing once avoids many copies of a long text
 	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
 	d.relay.begin(protocol.ComQuery)
 	d.relay.scratch = append(d.relay.scratch, d.attributes...)
 	d.relay.scratch = d.planning.stmt.Splice(d.relay.scratch, sql, subs, splices)
 }
 
-// refill handles the text once more that sendNumbered has found a remedy for.
+// refill applies the remedy that sendNumbered returned, and handles the text again.
 func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
 	switch r {
 	case newColumns:
@@ -234,7 +233,7 @@ func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy)
 		}
 		same := d.planning.sameColumn(k.Binding.Column)
 		if !plan.ContainsName(of.Names, same) {
-			d.planning.fill = nil // a table of the same name
+			d.planning.fill = nil // it is another table of the same name
 		}
 	}
 	if d.planning.fill != nil {

@@ -20,19 +20,19 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// Why a session ends without anything being wrong.
+// Reasons why a session ends although nothing is wrong.
 var (
 	errQuit     = errors.New("client quit")
 	errShutdown = errors.New("proxy is shutting down")
 	errKilled   = errors.New("killed by a client's KILL")
 )
 
-// errSentBehind is the end of a session whose client has sent on behind a command that did
-// not come to its server, without waiting for the answer. A server does not fail BEGIN: to
-// go on would run what was meant to be in a transaction outside of it.
+// errSentBehind ends a session whose client has sent more after a command that did not reach its
+// server, without waiting for the answer. A server does not fail BEGIN: to go on would run a
+// transaction's statements outside of it.
 var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
 
-// countEnd counts the session's end, and why.
+// countEnd counts the session's end by its reason.
 func (s *Session) countEnd(err error) {
 	reason := endReason(err, &s.doom)
 	s.shared.Counters.Ends[reason].Add(1)
@@ -45,7 +45,7 @@ func endReason(err error, doom *kill.Doom) stats.End {
 	if errors.Is(err, errQuit) {
 		return stats.EndQuit
 	}
-	switch doom.Why() { // whatever it met then
+	switch doom.Why() { // a doomed session ends for that reason, whatever err is
 	case kill.Killed:
 		return stats.EndKilled
 	case kill.Vanished:
@@ -89,7 +89,7 @@ func endReason(err error, doom *kill.Doom) stats.End {
 	case errors.Is(err, protocol.ErrTLSHandshake):
 		return stats.EndMalformed
 	case errors.Is(err, login.ErrRefused) && errors.As(err, &refused):
-		if refused.State == "" { // in the place of a greeting
+		if refused.State == "" { // in place of a greeting
 			return stats.EndBackendGone
 		}
 		return stats.EndAuth
@@ -97,7 +97,7 @@ func endReason(err error, doom *kill.Doom) stats.End {
 	return stats.EndError
 }
 
-// authReasonOf is why a session ended that endReason says endAuth of.
+// authReasonOf returns why a session ended for which endReason returns endAuth.
 func authReasonOf(err error) stats.Refusal {
 	var auth *protocol.AuthError
 	var relayed *protocol.RelayError
@@ -121,10 +121,10 @@ func authReasonOf(err error) stats.Refusal {
 	return stats.AuthPassword
 }
 
-// logEnd says once why the session ended.
+// logEnd logs once why the session ended.
 func (s *Session) logEnd(err error) {
 	if errors.Is(err, errQuit) && !s.shared.Log.Core().Enabled(zap.DebugLevel) {
-		return // most end so, and what follows allocates
+		return // most sessions end like this, and the rest allocates
 	}
 	level, event := ending(err, &s.doom)
 	if !s.shared.Log.Core().Enabled(level) {
@@ -132,13 +132,13 @@ func (s *Session) logEnd(err error) {
 	}
 	var auth *protocol.AuthError
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
-		// the name that the client gave; it was not let in
+		// the client gave this name and was not let in
 		s.login.Account = login.Unauthenticated(auth.User)
 	}
 	s.log().Log(level, event, errorFields(err)...)
 }
 
-// ending is the event that a session ended with err.
+// ending returns the event of a session that ended with err.
 func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
@@ -147,7 +147,7 @@ func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		doom.Is(): // whatever it met then
+		doom.Is(): // a doomed session ends for that reason, whatever err is
 		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
 		return zap.InfoLevel, "session ended as its client was idle"
@@ -165,8 +165,7 @@ func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	return zap.InfoLevel, "session ended"
 }
 
-// errorFields are the fields of an error, with the code that the client got, where err
-// holds one.
+// errorFields returns the fields of an error, with the client's code if err wraps one.
 func errorFields(err error) []zap.Field {
 	fields := []zap.Field{logfield.Err(err)}
 	var refused *protocol.ServerError
@@ -181,7 +180,7 @@ func errorFields(err error) []zap.Field {
 		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
 	case errors.As(err, &handshake):
 		fields = append(fields, logfield.Code(handshake.Code))
-		if handshake.State != "" { // old clients get none
+		if handshake.State != "" { // old clients get no state
 			fields = append(fields, logfield.SQLState(handshake.State))
 		}
 	case errors.As(err, &refused):
@@ -196,13 +195,11 @@ func ends(err error) bool {
 		errors.Is(err, errKilled)
 }
 
-// lastCommand is for how long a session that a shutdown ends looks for a command that
-// has come meanwhile.
+// lastCommand is how long a session that a shutdown ends waits for a command that crossed it.
 const lastCommand = 10 * time.Millisecond
 
-// refuseLateCommand answers a command that crossed the shutdown with an error, since it was not
-// carried out. A client that waits for nothing gets none, as from servers: its driver sees a
-// connection that has become stale.
+// refuseLateCommand answers a command that crossed the shutdown with an error, since it did not
+// run. A client that sent none gets no error, as from servers: its driver sees a stale connection.
 func (s *Session) refuseLateCommand() {
 	if s.client.SetReadDeadline(time.Now().Add(lastCommand)) != nil || s.client.Fill() != nil {
 		return

@@ -23,8 +23,8 @@ const (
 	erConnectionKilled = 1927 // MariaDB: ER_CONNECTION_KILLED
 )
 
-// erShardLost is the code for a shard's server that cannot be reached or was lost:
-// it is the server behind us that is gone, while this connection answers.
+// erShardLost is the code for a shard's server that cannot be reached or was lost: the server
+// behind the proxy is gone, and this connection still answers.
 const erShardLost = mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE
 
 // forClient turns an error into the one that the client gets, and finds in SHOW WARNINGS. It has no
@@ -36,7 +36,8 @@ func forClient(err error) *protocol.ServerError {
 	return inFull(err)
 }
 
-// hidden returns the text that forClient uses in place of an error's own, if it does.
+// hidden returns the text that forClient uses instead of the error's own. ok is false if it uses
+// the error's own.
 func hidden(err error) (text string, ok bool) {
 	if errors.As(err, new(*protocol.ServerError)) || errors.As(err, new(*sequence.NameError)) || errors.Is(err, sequence.ErrClosed) ||
 		errors.As(err, new(*sequence.KindError)) || errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
@@ -45,10 +46,10 @@ func hidden(err error) (text string, ok bool) {
 	return sequence.Public(err)
 }
 
-// inFull is forClient for those who run the proxy.
+// inFull is forClient for a user who may see everything.
 func inFull(err error) *protocol.ServerError { return cut(asServerError(err)) }
 
-// cut returns e with a message that is no longer than what is sent of it.
+// cut returns e with its message cut to the length that is sent.
 func cut(e *protocol.ServerError) *protocol.ServerError {
 	if len(e.Message) <= protocol.MaxErrorText {
 		return e
@@ -87,8 +88,8 @@ func asServerError(err error) *protocol.ServerError {
 	return protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
 }
 
-// withState fills in the SQLSTATE of a server's error that came without one, as those
-// in place of a greeting do. It is the one that clients show then.
+// withState adds the SQLSTATE to a server's error that came without one, in place of a greeting.
+// Clients show this one then.
 func withState(e *protocol.ServerError) *protocol.ServerError {
 	if len(e.State) == len("HY000") {
 		return e
@@ -96,7 +97,7 @@ func withState(e *protocol.ServerError) *protocol.ServerError {
 	return protocol.Errorf(e.Code, "HY000", "%s", e.Message)
 }
 
-// forName words what is wrong with a sequence's name as MariaDB does.
+// forName words the fault of a sequence's name as MariaDB does.
 func forName(e *sequence.NameError) *protocol.ServerError {
 	switch {
 	case errors.Is(e, sequence.ErrUnknown):
@@ -116,8 +117,8 @@ func unknownCommand() error {
 	return protocol.Errorf(mysql.ER_UNKNOWN_COM_ERROR, "08S01", "Unknown command")
 }
 
-// unknownStatement words as the session's server does; where is MariaDB's name of
-// the command.
+// unknownStatement returns the error of the session's server. where is MariaDB's name of the
+// command.
 func unknownStatement(id uint32, where string, likeMariaDB bool) error {
 	if !likeMariaDB {
 		where = "mysql_stmt_precheck"
@@ -125,7 +126,7 @@ func unknownStatement(id uint32, where string, likeMariaDB bool) error {
 	return protocol.Errorf(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
 }
 
-// malformed words as the session's server does.
+// malformed returns the error of the session's server.
 func malformed(likeMariaDB bool) error {
 	if likeMariaDB {
 		return params.ErrMalformed
@@ -135,7 +136,7 @@ func malformed(likeMariaDB bool) error {
 
 var (
 	errOutOfOrder = protocol.Errorf(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
-	// errKeysOnly is the answer to what needs a server when there is none.
+	// errKeysOnly answers a statement that needs a server when there is none.
 	errKeysOnly = protocol.NotSupported("only keys are served here, no shard is configured: " +
 		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID(), statements about sequences, and what drivers ask when they connect work; " +
 		"for all else connect to the database server, or add it as a [[shard]] to the configuration")

@@ -11,21 +11,21 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// remedy is why a statement with numbers failed, if that can be mended.
+// remedy is what lets a failed statement with numbers succeed.
 type remedy uint8
 
 const (
 	noRemedy    remedy = iota
-	newNumbers         // a row has a number already, which its writer has chosen
-	newColumns         // the table's columns are not what they were
+	newNumbers         // a row already has the number: another client chose it
+	newColumns         // the table's columns have changed
 	notTheTable        // the table has no such column
-	largerBlock        // the server has counted off more than the block has
+	largerBlock        // the server has used more numbers than the block has
 )
 
-// sendNumbered sends the command in the scratch buffer, which has its numbers, in the place of the
-// client's. It relays the answer, unless that is an error for which there is a remedy: then the
-// server has done nothing, the client has got nothing, and the command waits to be sent again.
-// binary: it is an execution.
+// sendNumbered sends the command in the scratch buffer, with its numbers, in place of the client's.
+// It relays the answer, unless that is an error with a remedy. With a remedy the server has done
+// nothing, the client has got nothing, and the command waits to be sent again. binary says that it
+// is an execution.
 func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (remedy, error) {
 	r.at.state.LastAnswer = state.ByServer
 	switch {
@@ -39,7 +39,8 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	return noRemedy, r.sendScratch(c)
 }
 
-// exchangeFilled is sendScratch for a statement that is filled in. It is repeated once.
+// exchangeFilled is sendScratch for a statement with filled keys. Such a statement runs twice at
+// most.
 func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error) {
 	f := n.Fill
 	if err := r.at.client.flush(); err != nil {
@@ -78,8 +79,8 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 	return noRemedy, err
 }
 
-// firstPacket waits for the beginning of an answer, and leaves it where it is. It
-// returns the payload of the first packet if that is an error or an OK.
+// firstPacket waits for the beginning of an answer without consuming it. It returns the payload of
+// the first packet if that is an error or an OK.
 func (r *relay) firstPacket(c *backend.Conn) []byte {
 	for {
 		b := c.Buffered()
@@ -102,8 +103,8 @@ func (r *relay) firstPacket(c *backend.Conn) []byte {
 	}
 }
 
-// insertedBy returns the number of a row that was given it as it is, if an OK says that
-// the row is in the table: then it is LAST_INSERT_ID().
+// insertedBy returns the number of a row that got it as a plain value, if an OK says that the row
+// is in the table. LAST_INSERT_ID() is then that number.
 func insertedBy(f *plan.Filling, ok []byte) uint64 {
 	k := &f.Keys[0]
 	if !k.Plain || len(k.Filled) == 0 || len(ok) < 3 || ok[0] != 0 {
@@ -119,7 +120,7 @@ func insertedBy(f *plan.Filling, ok []byte) uint64 {
 	return k.First
 }
 
-// exchangeCounted is sendScratch for a statement whose numbers the server counts off.
+// exchangeCounted is sendScratch for a statement whose numbers the server counts.
 func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) {
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {
@@ -157,8 +158,8 @@ func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) 
 	return noRemedy, nil
 }
 
-// onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
-// before it are passed on; in packetNum is its number then.
+// onlyPacket waits for an answer of one packet without consuming it. It passes on the progress
+// reports before it. client.packetNum is then the packet's number.
 func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	partly := false
 	for {
@@ -195,7 +196,7 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 }
 
 // exchangeRows sends a statement whose rows get numbers, and relays the answer. binary says that
-// they are those of an execution.
+// the rows are binary.
 func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {
@@ -212,7 +213,7 @@ func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, b
 		rows.Types = types
 	}
 	if err == nil && writeErr != nil {
-		err = r.at.lost(c, writeErr, true) // the client has all that it waits for
+		err = r.at.lost(c, writeErr, true) // the client has its whole answer
 	}
 	return err
 }

@@ -25,7 +25,7 @@ type executor struct {
 
 // execute handles COM_STMT_EXECUTE.
 func (x *executor) execute(payload []byte) error {
-	x.at.tally.Kind = stats.KindHere // until it is more
+	x.at.tally.Kind = stats.KindHere // until the command proves to be more
 	if len(payload) < params.ExecuteHead {
 		return x.order.answerAlone(func() error { return malformed(x.at.likeMariaDB()) })
 	}
@@ -88,17 +88,17 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 	case cmd == protocol.ComStmtLongData:
 		least = 7 // and parameter
 	case cmd == protocol.ComStmtFetch && !x.at.likeMariaDB():
-		least = 9 // and number of rows, for which MariaDB looks beyond the packet
+		least = 9 // and the number of rows, which MariaDB reads even beyond the packet
 	}
 	if len(payload) < least {
 		switch {
-		case !x.at.likeMariaDB(): // MySQL answers then even to what has no answer
+		case !x.at.likeMariaDB(): // MySQL answers even a command that has no answer
 			return x.order.answerAlone(func() error { return malformed(x.at.likeMariaDB()) })
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return x.relay.settle()
 		}
-		// MariaDB reads the id beyond the packet, where other commands may have stood. It counts as
-		// unknown, even if the rest, with zeros behind it, is the id of a statement.
+		// MariaDB reads the id beyond the packet, where bytes of other commands may be. The id
+		// counts as unknown, even if the bytes that came, followed by zeros, are a statement's.
 		var id [4]byte
 		copy(id[:], payload[1:])
 		return x.order.answerAlone(func() error { return x.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
@@ -139,7 +139,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 	return nil
 }
 
-// passExecution passes on the execution just parsed, of one row or many, and records what it did.
+// passExecution passes on the execution just parsed, of one row or many, and records its effect.
 func (x *executor) passExecution(p *prepared, payload []byte) error {
 	c, err := x.at.connFor(p)
 	if err != nil {
@@ -164,7 +164,7 @@ func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
 	x.delivery.noteDone(c, p.set)
 }
 
-// onLocalPrepared handles a command on a statement that no server knows.
+// onLocalPrepared handles a command on a statement that no server has.
 func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
@@ -191,7 +191,7 @@ func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared,
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (x *executor) executeBulk(payload []byte) error {
-	x.at.tally.Kind = stats.KindHere // until it is more
+	x.at.tally.Kind = stats.KindHere // until the command proves to be more
 	if len(payload) < params.BulkHead && x.at.likeMariaDB() {
 		return params.ErrMalformed
 	}
@@ -225,8 +225,8 @@ func (x *executor) executeBulk(payload []byte) error {
 	return x.passExecution(p, payload)
 }
 
-// bulkAgreed is the server's error if the session has not agreed on bulk executions,
-// which only MariaDB offers.
+// bulkAgreed returns the server's error if the session has not agreed on bulk executions, which
+// only MariaDB offers.
 func (x *executor) bulkAgreed() error {
 	switch {
 	case x.at.login.Capabilities.Has(protocol.BulkOperations):

@@ -14,14 +14,14 @@ import (
 	"seqproxy/statement"
 )
 
-// executeNumbered executes a statement with parameters of ours, of one row or of many. The numbers
-// of a sequence are consecutive over all rows.
+// executeNumbered executes a statement with parameters of the proxy's own, of one row or of many.
+// The numbers of a sequence are consecutive over all rows.
 func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	c, err := x.at.connOf(p)
 	if err != nil {
 		return x.at.dropLongData(p.conn, p, err)
 	}
-	// Before anything is taken or asked: the client may have sent nonsense.
+	// Check the client's packet before taking or asking for anything.
 	e, err := x.cut(p, payload)
 	n, previous, r := p.numbers.Again(), uint64(0), noRemedy
 	for first := true; ; first = false {
@@ -55,7 +55,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	return nil
 }
 
-// cut takes an execution apart. What would become too long with its numbers is refused.
+// cut takes an execution apart. It fails if the execution could become too long with its numbers.
 func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 	if protocol.Command(payload[0]) == protocol.ComStmtBulkExecute {
 		return p.CutBulk(payload)
@@ -78,8 +78,8 @@ func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 	return e, nil
 }
 
-// ready says what an execution needs, and makes c ready for it. It returns LAST_INSERT_ID(), if a
-// parameter is that.
+// ready finds out what an execution needs, and prepares c for it. It returns LAST_INSERT_ID() if a
+// parameter needs it.
 func (x *executor) ready(c *backend.Conn, p *prepared, e *params.Execution, n *keys.Numbers) (previous uint64, err error) {
 	if n.Slots, err = p.Asks(e, x.planning.nameOf); err != nil {
 		return 0, err
@@ -115,7 +115,7 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	}
 	p.Assign(e, values, previous)
 	if e.Bulk() {
-		p.Filling, n.Fill = nil, nil // which may be of very many rows, and is not repeated
+		p.Filling, n.Fill = nil, nil // it may cover very many rows, and does not run again
 	}
 	return x.encode(p, e, values)
 }
@@ -130,8 +130,7 @@ func (x *executor) encode(p *prepared, e *params.Execution, values []keys.Number
 	return x.relay.frame()
 }
 
-// executeRows executes a statement whose rows get numbers, and that has no parameters of
-// ours.
+// executeRows executes a statement whose rows get numbers, and that has no hidden parameters.
 func (x *executor) executeRows(p *prepared, payload []byte) error {
 	if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
 		return x.at.dropLongData(p.conn, p, err)
@@ -150,8 +149,8 @@ func (x *executor) executeRows(p *prepared, payload []byte) error {
 	return nil
 }
 
-// fillCalls fills in what the parameters of an execution say about the calls of a statement
-// that is answered here.
+// fillCalls takes from an execution the parameters of the calls in a statement that the proxy
+// answers.
 func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.ForgetLong()
 	e, err := p.cutExecution(payload, x.at.likeMariaDB(), x.at.login.Capabilities.Has(protocol.QueryAttributes))

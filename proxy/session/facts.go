@@ -20,9 +20,8 @@ import (
 // facts asks the sequences and the servers about names, columns and variables of any text.
 type facts struct{ *ground }
 
-// InUTF8 returns the name of a sequence, as it stands in a client's text, in the
-// character set in which the sequence table is asked. The result is name itself where
-// nothing has to be changed.
+// InUTF8 returns the name of a sequence in a client's text, converted to UTF-8. The result shares
+// name's memory if nothing changes.
 func (f *facts) InUTF8(name []byte, charset string) ([]byte, error) {
 	converted, is := plan.UTF8(name, charset)
 	if is == plan.Unasked {
@@ -39,7 +38,8 @@ func (f *facts) InUTF8(name []byte, charset string) ([]byte, error) {
 // nameOf is InUTF8 for a name in a parameter.
 func (f *facts) nameOf(name []byte) ([]byte, error) { return f.InUTF8(name, f.state.Charset) }
 
-// askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
+// askUTF8 converts a name from a character set that only a server has. is reports whether it is a
+// valid name.
 func (f *facts) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
 	text, err = f.at.set.names.InUTF8(&f.numbers.Patience, charset, name)
 	if err = f.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
@@ -81,11 +81,11 @@ func (f *facts) Sees(name []byte) (bool, error) {
 	return may, f.numbers.Patience.Over(err)
 }
 
-// Ask runs a statement of ours, for a Writer.
+// Ask runs a statement of the proxy's own, for a Writer.
 func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.at.Ask(c, sql) }
 
-// RefuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
-// admins may. It is audited.
+// RefuseSetval audits and returns the error for a SETVAL by a user who is no admin: as with ALTER,
+// only admins may set a sequence.
 func (f *facts) RefuseSetval(a *plan.Slot) error {
 	err := protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
@@ -99,10 +99,10 @@ func (f *facts) RefuseSetval(a *plan.Slot) error {
 	return err
 }
 
-// Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it
+// Setval runs SETVAL() for the taker. It returns the value, or NULL if the sequence is beyond it
 // already.
 func (f *facts) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
-	if set.Negative { // it is behind the sequence in any case
+	if set.Negative { // a negative number is behind every sequence
 		_, err := f.at.set.setter.Identify(&f.numbers.Patience, name)
 		return keys.Number{Null: true}, f.numbers.Patience.Over(err)
 	}
@@ -110,13 +110,13 @@ func (f *facts) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, err
 	err = f.numbers.Patience.Over(err)
 	f.at.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
 	if err != nil {
-		return keys.Number{}, inFull(err) // to an admin
+		return keys.Number{}, inFull(err) // only an admin gets here
 	}
 	return keys.Number{Value: value, Null: !ok}, nil
 }
 
-// killed returns the id that a KILL names, by the user variable that it may have for it; 0 if that
-// is none.
+// killed returns the id that a KILL names, or 0 if it names none. variable is the user variable
+// that may stand for it.
 func (f *facts) killed(k *statement.KillTarget, variable string) (uint64, error) {
 	switch k.Operand {
 	case statement.KillVariable:
@@ -127,7 +127,7 @@ func (f *facts) killed(k *statement.KillTarget, variable string) (uint64, error)
 	return k.ID, nil
 }
 
-// userVariable asks for the value of a user variable, "@x": 0 if it is no id.
+// userVariable returns the value of a user variable ("@x"), or 0 if it is no id.
 func (f *facts) userVariable(name string) (uint64, error) {
 	if f.at.cur == nil { // nothing was set yet
 		return 0, nil

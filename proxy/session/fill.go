@@ -12,8 +12,9 @@ import (
 	"seqproxy/statement"
 )
 
-// beginFilling plans what is filled into a text with bound tables. Either it sets fill, which the
-// caller resets, or it returns query: then the text to go on with is another one, already analysed.
+// beginFilling plans the keys to fill into a text with bound tables. It sets p.fill, which the
+// caller resets, or it returns a query: then the statement to handle is another text, already
+// analysed.
 func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQuery, text []byte, err error) {
 	f, err := p.planFilling(sql, prepared)
 	if err != nil {
@@ -27,8 +28,8 @@ func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQu
 	return nil, sql, nil
 }
 
-// planFilling finds out what has to be filled into the text just analysed; nil: nothing. It asks
-// the server if it has to.
+// planFilling plans what to fill into the text just analysed, or returns nil for nothing. It may
+// ask the server.
 func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error) {
 	at := plan.Now
 	if prepared {
@@ -45,8 +46,7 @@ func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error)
 	}
 }
 
-// factsOfTables is factsFor where it matters what is bound in tables, on the server that the text
-// goes to.
+// factsOfTables is factsFor with what is bound in the text's tables, on its server.
 func (p *planning) factsOfTables(at plan.Moment) error {
 	bound, err := p.bound()
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 	return nil
 }
 
-// refusedQuery names the column in an error of the kind "not supported".
+// refusedQuery adds the column to an error of the kind "not supported".
 func refusedQuery(b *plan.Binding, err error) error {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) || refused.Code != mysql.ER_NOT_SUPPORTED_YET {
@@ -74,7 +74,7 @@ func refusedQuery(b *plan.Binding, err error) error {
 }
 
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a table with a
-// bound column, as far as the name shows. An error says that it is not known.
+// bound column, judged by the table's name. It fails if the bindings are unknown.
 func (p *planning) boundTables() (bool, error) {
 	for i := range p.stmt.Tables {
 		t := &p.stmt.Tables[i]
@@ -92,7 +92,7 @@ func (p *planning) boundTables() (bool, error) {
 	return false, nil
 }
 
-// binding returns what is bound in a table of the current shard, or nil.
+// binding returns the binding of a table of the current shard, or nil.
 func (p *planning) binding(t *statement.TableRef) (*plan.Binding, error) {
 	if err := p.factsOfTables(plan.Now); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (p *planning) binding(t *statement.TableRef) (*plan.Binding, error) {
 	for round := 0; ; round++ {
 		b, v := p.planner.Bound(t, &p.stmt, p.state)
 		if v.Refusal.Why == plan.Unread {
-			return nil, errUnread // the text is not in memory, and cannot be shown to the server
+			return nil, errUnread // a long text is not in memory, so the server cannot see it first
 		}
 		if again, err := p.fetch(&v, round, nil); !again {
 			return b, err
@@ -118,9 +118,9 @@ func (b *backends) askSchema() error {
 	return nil
 }
 
-// unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
-// bound columns: the server would make the keys itself. The error is the server's if it does not
-// take the text at all.
+// unreadRows refuses a text that could insert rows and is not understood to its end, on a shard
+// with bound columns: the server would make the keys itself. The error is the server's own if that
+// rejects the text.
 func (p *planning) unreadRows(sql []byte) error {
 	if !p.severalIn(sql) {
 		c, err := p.at.Attach()
@@ -139,13 +139,13 @@ var errUnread = protocol.NotSupported("a text that may insert rows and cannot be
 	"SET sql_mode, SET NAMES or CALL) is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
 	"send INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
 
-// severalIn reports whether a server may take a text for more than one statement.
+// severalIn reports whether a server may read a text as more than one statement.
 func (f *facts) severalIn(sql []byte) bool {
 	return f.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
 }
 
-// mayHideInsert reports whether the text just analysed is not read to its end, and could put rows
-// into a table with a bound column. An error says that it is not known whether there is one.
+// mayHideInsert reports whether the text just analysed is not understood to its end, and could
+// insert rows into a table with a bound column. It fails if the bindings are unknown.
 func (p *planning) mayHideInsert(sql []byte) (bool, error) {
 	st := &p.stmt
 	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !p.severalIn(sql) {

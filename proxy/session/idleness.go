@@ -13,40 +13,39 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// A server closes a connection that has said nothing for wait_timeout (of an interactive client,
-// interactive_timeout), and the session goes with its connection: missBackends. Two things remain
-// to do here. A session without a connection is closed by the proxy, when the server would have
-// done so. And a connection must not be closed while its client is busy with what the proxy answers
-// itself, such as NEXTVAL: a ping shows the server that somebody is there.
+// idleness keeps to wait_timeout (interactive_timeout for an interactive client). A server closes a
+// silent connection itself, and the session ends with it: see missBackends. Two cases remain. The
+// proxy closes a session without a connection when the server would have closed it. And it pings a
+// server while the client is busy with answers of the proxy's own, such as NEXTVAL, so that the
+// server does not close the connection.
 //
 // Rounds whose commands all go to the server cost nothing here.
 type idleness struct {
 	at *attachment
 
-	// since is when the client's last round ended that the current shard's server saw
-	// nothing of.
+	// since is the end of the client's last round that the current shard's server did not see.
 	since time.Time
-	// woken: the wait that ended brought no command.
+	// woken is set when the last wait brought no command.
 	woken bool
 }
 
 const (
-	// defaultWaitTimeout is that of all servers, for where none can be asked.
+	// defaultWaitTimeout is the servers' default, in case none can be asked.
 	defaultWaitTimeout = 28800 * time.Second
-	// maxPingAfter bounds how long a server hears nothing of a client that is busy; it
-	// is never more than a tenth of wait_timeout.
+	// maxPingAfter bounds how long a server hears nothing of a busy client. A tenth of wait_timeout
+	// bounds it, too.
 	maxPingAfter = 30 * time.Second
-	// minPingAfter is that tenth of the shortest wait_timeout there is.
+	// minPingAfter is a tenth of the shortest possible wait_timeout.
 	minPingAfter = 100 * time.Millisecond
 )
 
-// errIdle is the end of a session whose client has said nothing for wait_timeout.
+// errIdle ends a session whose client has been silent for wait_timeout.
 var errIdle = errors.New("client was idle for wait_timeout")
 
-// erClientInteractionTimeout is what MySQL 8.0.24 and later say before they close.
+// erClientInteractionTimeout is the last error of MySQL 8.0.24 and later before they close.
 const erClientInteractionTimeout = 4031
 
-// beforeWait comes before a wait for the client, which has had all its answers.
+// beforeWait prepares a wait for the client, which has all its answers.
 func (i *idleness) beforeWait(at time.Duration) error {
 	if i.woken {
 		i.woken = false
@@ -63,7 +62,7 @@ func (i *idleness) beforeWait(at time.Duration) error {
 		}
 	}
 	i.since = now
-	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
+	// An alarm in force is early enough, unless wait_timeout may have become shorter.
 	if i.at.cur != nil || !i.at.client.alarm.IsZero() && i.at.state.WaitTimeout == 0 {
 		return nil
 	}
@@ -77,8 +76,8 @@ func (i *idleness) beforeWait(at time.Duration) error {
 	return nil
 }
 
-// keep pings a connection if its server may have heard nothing of it for a while. LastUse is a
-// lower bound of when it was used last.
+// keep pings a connection if its server may have heard nothing for a while. LastUse is a lower
+// bound of the last use.
 func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	switch {
 	case c.Used:
@@ -91,7 +90,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		return nil
 	}
 	if i.at.state.LastAnswer == state.ByServer && i.at.state.LastConn == idOfConn(c) {
-		// the client may ask for its last statement's ROW_COUNT(), which a ping would change
+		// The client may ask for its last statement's ROW_COUNT(), which a ping would change.
 		return nil
 	}
 	err := ping(c)
@@ -104,7 +103,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		c.Close()
 		i.at.forget(c)
 		return nil
-	case refused: // its last words
+	case refused: // the server's last words
 		i.at.client.packetNum = 0
 		i.at.client.fail(lastWords)
 		_ = i.at.client.flush() // the session ends either way
@@ -112,17 +111,18 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	return i.at.followBackend(c)
 }
 
-// ping lets a server know that the client of a connection is there.
+// ping shows a server that the client of a connection is there.
 func ping(c *backend.Conn) error {
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
 	err := c.Command(protocol.ComPing, "")
 	c.Release()
-	return errors.Join(err, c.SetDeadline(time.Time{})) // a server that refuses it may be used on
+	// A server that refuses the ping is still usable.
+	return errors.Join(err, c.SetDeadline(time.Time{}))
 }
 
-// pingAfter is for how long a connection may be left alone while its client is busy.
+// pingAfter is how long a connection may be silent while its client is busy.
 func (i *idleness) pingAfter(c *backend.Conn) time.Duration {
 	timeout := i.at.state.WaitTimeout
 	switch timeout {
@@ -134,7 +134,7 @@ func (i *idleness) pingAfter(c *backend.Conn) time.Duration {
 	return min(timeout/10, maxPingAfter)
 }
 
-// clientTimeout is for how long the client of a session without a connection may say nothing.
+// clientTimeout is how long the client of a session without a connection may be silent.
 func (i *idleness) clientTimeout() time.Duration {
 	if i.at.state.WaitTimeout > 0 {
 		return i.at.state.WaitTimeout
@@ -147,20 +147,20 @@ func (i *idleness) clientTimeout() time.Duration {
 	return defaultWaitTimeout
 }
 
-// timeoutAt is the wait_timeout that a server gives to a new session of the client.
+// timeoutAt returns the wait_timeout of the client's new sessions at a server.
 func (i *idleness) timeoutAt(hello *backend.Hello) time.Duration {
 	timeout := hello.WaitTimeout
 	if i.at.login.Capabilities.Has(protocol.Interactive) {
 		timeout = hello.InteractiveTimeout
 	}
-	if timeout <= 0 { // nobody could ask it
+	if timeout <= 0 { // no server could be asked
 		return defaultWaitTimeout
 	}
 	return timeout
 }
 
-// afterWait says what the end of the wait for the client means, if the alarm may have ended it: err
-// if it was something else, errIdle if the time is up.
+// afterWait returns what the end of the wait for the client means, if the alarm may have ended it:
+// err if something else did, errIdle if the time is up.
 func (i *idleness) afterWait(err error) error {
 	if i.at.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

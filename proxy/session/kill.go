@@ -25,7 +25,7 @@ func (t *texts) kill(sql []byte) error {
 	if t.at.routes.Default() == nil {
 		return t.answers.answerLocal(sql, nil)
 	}
-	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
+	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression means the server's id
 }
 
 // processKill handles COM_PROCESS_KILL.
@@ -39,7 +39,7 @@ func (s *Session) processKill(payload []byte) error {
 	return s.relayCommand(protocol.ComProcessKill.AnswerShape(), true)
 }
 
-// killHere carries out a KILL of an id that a proxy gave, and answers it.
+// killHere carries out and answers a KILL of an id that a proxy gave.
 func (t *texts) killHere(id uint32, k kill.Wish) error {
 	if id == t.at.id {
 		return t.killSelf(k)
@@ -52,8 +52,7 @@ func (t *texts) killHere(id uint32, k kill.Wish) error {
 	return nil
 }
 
-// killSelf carries out a KILL of the session by itself: on its own connection, whose
-// server then says and does what it does.
+// killSelf kills the session through its own connection, so the server acts and answers.
 func (t *texts) killSelf(k kill.Wish) error {
 	if t.at.routes.Default() == nil {
 		if !k.Query {
@@ -89,10 +88,10 @@ func (t *texts) killSelf(k kill.Wish) error {
 type killPrepared struct {
 	statement.KillTarget
 	variable string
-	long     bool // the parameter came by COM_STMT_SEND_LONG_DATA, past us
+	long     bool // the parameter went to the server by COM_STMT_SEND_LONG_DATA
 }
 
-// executeKill executes a prepared KILL if it is one of an id that a proxy gave.
+// executeKill executes a prepared KILL of an id that a proxy gave. handled is false for others.
 func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err error) {
 	k := p.kill
 	id, err := x.planning.killed(&k.KillTarget, k.variable)
@@ -142,7 +141,7 @@ func (t *texts) killsAmong(sql []byte) error {
 		err = t.special(sql)
 	}
 	if err == nil && t.at.cur != nil {
-		t.kills.After(t.at.cur.Answer.Results) // what relayAnswers has not had to do with
+		t.kills.After(t.at.cur.Answer.Results) // those that relayAnswers has not carried out
 	}
 	return err
 }

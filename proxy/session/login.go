@@ -31,7 +31,7 @@ func (s *Session) logIn() error {
 	return s.begin()
 }
 
-// loginEnd is the end of the session with that of its login.
+// loginEnd turns an error of the login into the session's.
 func loginEnd(err error) error {
 	switch {
 	case errors.Is(err, login.ErrStopping):
@@ -44,7 +44,7 @@ func loginEnd(err error) error {
 	return err
 }
 
-// identify makes the session that of the user that the client proves to be.
+// identify gives the session the user that the client proves to be.
 func (s *Session) identify(attempt *protocol.Attempt) error {
 	s.state.SetCollation(attempt.Hello.Collation)
 	c, err := s.login.Identify(s.ctx, attempt, s.state.Charset)
@@ -59,18 +59,19 @@ func (s *Session) identify(attempt *protocol.Attempt) error {
 	return nil
 }
 
-// SetDeadline bounds, or with the zero time no longer bounds, what a client that logs in may take.
+// SetDeadline bounds how long a client that logs in may take. The zero time removes the bound.
 func (s *Session) SetDeadline(t time.Time) error { return s.client.until(t) }
 
-// EnterDefault has the login wait while the default shard is paused. The routes are those of
-// afterwards.
+// EnterDefault makes the login wait while the default shard is paused. It returns the routes after
+// that.
 func (a *attachment) EnterDefault() (*backend.Routes, error) {
 	_, err := a.enterFor("")
 	return a.routes, err
 }
 
-// begin starts a session of a user that has proved who it is, and answers the login. Its schema
-// must exist, which only the server knows; if that cannot be reached, keys are given all the same.
+// begin starts a session of a user that has proved who it is, and answers the login. Only the
+// server can check the schema. If it cannot be reached, the session begins all the same and gets
+// keys.
 func (s *Session) begin() error {
 	if err := s.login.Count(s.likeMariaDB()); err != nil {
 		s.RefuseLogin(err)
@@ -112,12 +113,12 @@ func (s *Session) begin() error {
 			return err
 		}
 	}
-	// if that was Shutdown's, the session sees before it waits that it has to leave
+	// a shutdown may have set the deadline; the session sees it before its wait
 	return s.client.until(time.Time{})
 }
 
-// expectsState reports whether the client expects of the login's OK what only the server knows,
-// though it names no schema.
+// expectsState reports whether the client expects in the login's OK what only the server has,
+// although it names no schema.
 func (s *Session) expectsState() bool {
 	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false
@@ -130,9 +131,9 @@ func (s *Session) expectsState() bool {
 	return hello.DescribesSession
 }
 
-// RefuseLogin answers the login with an error, and the session ends. What a server says
-// in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
-// clients then make of it what they make of it direct. Nor has any error to an old client.
+// RefuseLogin answers the login with an error, and the session ends. A server's error in place of
+// its greeting (1040, 1129, 1130) goes on without an SQLSTATE, so clients treat it as on a direct
+// connection. An old client gets no SQLSTATE either.
 func (s *Session) RefuseLogin(err error) {
 	s.client.packetNum = s.client.PacketNum()
 	var refused *protocol.ServerError

@@ -13,8 +13,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// longCommand handles a command that is too long to be kept in memory. b is its beginning. handled
-// is false if all of it is to be read into memory after all.
+// longCommand handles a command that is too long for memory. b is its beginning. handled is false
+// if all of it should be read into memory after all.
 func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	size := protocol.PayloadLen(b)
 	whole := size < protocol.MaxFragment && size <= s.set.MaxStatement
@@ -31,7 +31,7 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	switch cmd {
 	case protocol.ComStmtLongData:
 		p := s.preparedAs(binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:]))
-		if p == nil || p.conn == nil { // nobody would get an error
+		if p == nil || p.conn == nil { // the command has no answer
 			if p != nil {
 				p.longData(b[protocol.HeaderSize+5:], b[protocol.HeaderSize+7:])
 			}
@@ -161,13 +161,13 @@ func (s *Settings) errLongUnread() error {
 		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.MaxStatement)
 }
 
-// errSecondStatement ends a session in which a text that was already on its way proves to be
-// several statements. The server never gets the end of it, and runs nothing.
+// errSecondStatement ends a session in which a text that is partly sent proves to be several
+// statements. The server never gets the end of it, and runs nothing.
 var errSecondStatement = errors.New("a long text of several statements, where columns are filled from sequences")
 
-// scanned follows the part of a long text that stands in a piece of its packets. At what may be a
-// second statement it closes c, and the rest of the text is only taken in. Not even COM_QUIT may
-// come behind the beginning then: it could be the end of the text.
+// scanned scans a piece of a long text's packets. At what may be a second statement it closes c,
+// and the session ends. It sends nothing after the beginning, not even COM_QUIT, which could be the
+// end of the text.
 func (r *relay) scanned(c *backend.Conn, piece []byte) error {
 	skip := min(r.scanFrom, len(piece))
 	r.scanFrom -= skip
@@ -180,8 +180,8 @@ func (r *relay) scanned(c *backend.Conn, piece []byte) error {
 	return errSecondStatement
 }
 
-// sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
-// with the empty one that ends them.
+// sendFile passes on the packets of LOAD DATA LOCAL from the client, up to the empty one that ends
+// them.
 func (r *relay) sendFile(c *backend.Conn) error {
 	if err := r.at.client.disarm(); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (r *relay) sendFile(c *backend.Conn) error {
 			}
 		}
 		if n > 0 {
-			// A server that refuses the file closes; its answer says why.
+			// A server that refuses the file closes. Its answer says why.
 			if writeErr == nil {
 				_, writeErr = c.Write(b[:n])
 			}
@@ -234,7 +234,7 @@ func (r *relay) sendFile(c *backend.Conn) error {
 }
 
 // passPacket passes on one long packet of the client as its bytes come. The header must be
-// buffered. It returns the payload's length. Once a write failed the rest is only read: the
+// buffered. It returns the payload's length. After a failed write it only reads the rest: the
 // server's answer says why.
 func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
 	if err := r.at.client.disarm(); err != nil {
@@ -268,7 +268,7 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 }
 
 // passCommand passes on all packets of a long command as they come, and relays the answer. The
-// command's first bytes are buffered, nothing is in flight.
+// command's first bytes must be buffered, and nothing in flight.
 func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	if err := r.at.client.flush(); err != nil {
 		return err

@@ -15,42 +15,42 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// largeStatement is the size above which a statement that is kept in memory takes a share of
-// statementMemory. Smaller ones are bounded by the number of sessions.
+// largeStatement is the size above which a statement in memory takes a share of statementMemory.
+// The number of sessions bounds the smaller ones.
 const largeStatement = 64 << 10
 
-// statementMemory bounds what large statements take in all sessions together. A session takes
-// its whole share before it reads on, and gives it back before it takes another: so nobody who
-// holds a share waits for one. Until then the rest of the statement waits in the connection.
+// statementMemory bounds the memory of large statements in all sessions together. A session takes
+// its whole share before it reads on, and gives it back before it takes another. So no session
+// waits for a share while it has one. Meanwhile the rest of the statement waits in the connection.
 type statementMemory struct {
 	size int64
-	free *semaphore.Weighted // in the order in which they came
-	// beyond is as much again, for sessions that hold locks of a server: who has the memory may
-	// wait for these.
+	free *semaphore.Weighted // serves sessions in the order in which they come
+	// beyond is as much again, for sessions with locks on a server: the sessions that have the
+	// memory may wait for these locks.
 	beyond  *semaphore.Weighted
 	used    atomic.Int64
-	waiting atomic.Int64 // sessions
+	waiting atomic.Int64 // sessions that wait
 }
 
 func newStatementMemory(size int64) *statementMemory {
 	return &statementMemory{size: size, free: semaphore.NewWeighted(size), beyond: semaphore.NewWeighted(size)}
 }
 
-// memoryShare is a session's part of it.
+// memoryShare is a session's share of a statementMemory.
 type memoryShare struct {
 	at *attachment
 
 	of    *statementMemory
 	from  *semaphore.Weighted
-	bytes int64 // 0: there is none
-	// relayed: nothing of the statement is needed once it is sent.
+	bytes int64 // 0: no share
+	// relayed says that the statement's memory is free once it is sent.
 	relayed bool
 }
 
-// take waits for a share for a statement of so many bytes: for the text, and for what it
-// may be rewritten to. What is longer than all there is takes all.
+// take waits for a share for a statement of size bytes: for the text, and for the text that it may
+// be rewritten to. A statement beyond the whole memory takes all of it.
 func (m *memoryShare) take(size int) error {
-	m.give() // there is none; who holds one must not wait
+	m.give() // a session with a share must not wait for one
 	of := m.at.set.memory
 	n := min(2*int64(size), of.size)
 	from := of.free
@@ -71,14 +71,13 @@ func (m *memoryShare) take(size int) error {
 	return nil
 }
 
-// holdsLocks reports whether the session may hold locks that others wait for.
+// holdsLocks reports whether the session may have locks that others wait for.
 func (m *memoryShare) holdsLocks() bool {
 	st := m.at.state
 	return st.InTransaction() || st.Pins.Has(state.PinTableLock) || st.Pins.Has(state.PinGlobalLock) || st.Pins.Has(state.PinUserLock)
 }
 
-// give gives the share back, if there is one, and the memory of the statement, which nobody may
-// need any more.
+// give returns the share, if there is one, and the memory of the statement, which is free by now.
 func (m *memoryShare) give() {
 	if m.bytes == 0 {
 		return
@@ -89,18 +88,18 @@ func (m *memoryShare) give() {
 	m.of, m.from, m.bytes, m.relayed = nil, nil, 0, false
 }
 
-// While others wait for memory, a client that holds a share has to send so much of its
-// statement in each period, or the rest. Servers end a connection for less after
-// net_read_timeout, which is as long by default.
+// While others wait for memory, a client with a share must send at least receiveLeast bytes of its
+// statement in each period, or the rest. Servers end a slower connection after net_read_timeout,
+// which has the same default.
 const (
 	receivePeriod = 30 * time.Second
 	receiveLeast  = 1 << 20
 )
 
-// errSlowClient is the end of a session whose client does not send the rest of a statement.
+// errSlowClient ends a session whose client does not send the rest of a statement.
 var errSlowClient = errors.New("client sends a statement too slowly while others wait for memory")
 
-// takeIn takes in the rest of a large command, size bytes of payload. The beginning is buffered.
+// takeIn reads the rest of a large command with size bytes of payload. The beginning is buffered.
 func (m *memoryShare) takeIn(size int) error {
 	if err := m.at.client.disarm(); err != nil {
 		return err
@@ -128,7 +127,7 @@ func (m *memoryShare) takeIn(size int) error {
 	}
 }
 
-// receive reads until so many bytes are buffered, or for a time.
+// receive reads until whole bytes are buffered, or until the time within is over.
 func (m *memoryShare) receive(whole int, within time.Duration) error {
 	if err := m.at.client.until(time.Now().Add(within)); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// fetchMode asks the server how it reads texts, if that is not known and makes a difference in this
-// one (see state.ReadsAlike). Where asking would change what the text reads (row counts, warnings),
-// or is impossible now, the text is passed on unread. A text that may ask for a number is not: no
-// server can give that.
+// fetchMode asks the server how it reads texts, if that is unknown and matters for this text (see
+// state.ReadsAlike). If asking would change what the text reads (row counts, warnings), or is
+// impossible now, the text is passed on unread. A text that may ask for a number is never passed on
+// unread, since no server can give one.
 func (p *planning) fetchMode(sql []byte) error {
 	st := p.state
-	if st.Mode.Charset == lex.Unsupported { // the text before was passed on unread
+	if st.Mode.Charset == lex.Unsupported { // for the text before, which was passed on unread
 		st.LoseMode()
 	}
 	c := p.at.cur
@@ -50,15 +50,15 @@ func (p *planning) fetchMode(sql []byte) error {
 	switch {
 	case err == nil && number:
 		return p.refuseDisturbed(sql)
-	case errors.As(err, &refused) && !number: // it may take the text all the same
+	case errors.As(err, &refused) && !number: // the server may still accept the text
 		p.state.Mode.Charset = lex.Unsupported
 		return nil
 	}
 	return err
 }
 
-// identifyServer attaches a connection if it is not known which server reads the session's texts,
-// and reports whether it is known now. An error comes again when a statement needs the server.
+// identifyServer attaches a connection if the server that reads the session's texts is unknown, and
+// reports whether it has become known. An error comes again when a statement needs the server.
 func (p *planning) identifyServer() bool {
 	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
 		return false
@@ -67,7 +67,8 @@ func (p *planning) identifyServer() bool {
 	return err == nil
 }
 
-// errOtherServer: a fail-over to another version came between reading a text and sending it.
+// errOtherServer says that a fail-over to another version came between reading a text and sending
+// it.
 var errOtherServer = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the server of this shard has just changed to another version, which "+
 	"may read the version comments of this statement in another way: send it again")
 
@@ -84,8 +85,8 @@ func (b *backends) askMode(c *backend.Conn) error {
 	return nil
 }
 
-// refuseDisturbed refuses a text that reads row counts, which asking for the mode has
-// changed. SELECT leaves the warnings.
+// refuseDisturbed refuses a text that reads row counts, which asking for the mode has changed.
+// SELECT keeps the warnings.
 func (p *planning) refuseDisturbed(sql []byte) error {
 	p.stmt.Analyze(sql, p.state.Mode)
 	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {

@@ -15,7 +15,7 @@ import (
 	"seqproxy/statement"
 )
 
-// noServer is the error for what needs a server where there is none.
+// noServer returns the error for a statement that needs a server where there is none.
 func (a *attachment) noServer() error {
 	if !a.login.AtAdmin {
 		return errKeysOnly
@@ -24,7 +24,7 @@ func (a *attachment) noServer() error {
 		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", a.shared.Address)
 }
 
-// version is what the session says that the server's is where there is none.
+// version returns the server version to show where there is no server.
 func (a *attachment) version() string {
 	if a.login.AtAdmin {
 		if hello, ok := a.set.Routes.Greeting(); ok {
@@ -34,7 +34,7 @@ func (a *attachment) version() string {
 	return login.NoServerVersion
 }
 
-// asksForNumbers reports whether a text is one that sequences give numbers to.
+// asksForNumbers reports whether a text asks sequences for numbers.
 func asksForNumbers(st *statement.Statement) bool {
 	if st.Refusal != "" {
 		return true
@@ -48,9 +48,9 @@ func asksForNumbers(st *statement.Statement) bool {
 	return false
 }
 
-// answerLocal answers the text just analysed when there is no shard, p being the prepared statement
-// that is executed with it, nil for a text. What drivers and command-line clients send when they
-// connect works, anything else is an error that says so.
+// answerLocal answers the text just analysed where there is no shard. p is the prepared statement,
+// or nil. It answers what drivers and command-line clients send when they connect. Anything else
+// gets an error.
 func (a *answers) answerLocal(sql []byte, p *prepared) error {
 	st, mode := &a.planning.stmt, a.state.Mode
 	if p != nil {
@@ -66,7 +66,7 @@ func (a *answers) answerLocal(sql []byte, p *prepared) error {
 		a.done()
 		return nil
 	case statement.Begin, statement.Commit, statement.Rollback:
-		// There is nothing that a transaction could change: numbers are never taken back.
+		// No transaction could change anything: numbers are never taken back.
 		a.done()
 		return nil
 	case statement.ShowWarnings:
@@ -81,16 +81,16 @@ func (a *answers) answerLocal(sql []byte, p *prepared) error {
 	return a.at.noServer()
 }
 
-// alone is what the proxy knows of the session without a server.
+// alone returns the facts of the session without a server.
 func (a *answers) alone() *alone.Facts {
 	return &alone.Facts{
-		// see setStep
+		// setStep sets this on servers
 		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Stride: a.at.set.steps.Stride(),
 		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
 	}
 }
 
-// prepareWithoutServer prepares a text when there is no shard.
+// prepareWithoutServer prepares a text where there is no shard.
 func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	st := &x.planning.stmt
 	if t != nil {
@@ -116,7 +116,7 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	return x.at.noServer()
 }
 
-// executeLocal executes a prepared statement that the proxy answers itself.
+// executeLocal executes a prepared statement that the proxy answers.
 func (x *executor) executeLocal(p *prepared, payload []byte) error {
 	st := &x.planning.stmt
 	st.Analyze(p.local, p.mode)
@@ -146,7 +146,7 @@ func (x *executor) executeLocal(p *prepared, payload []byte) error {
 		}
 		for i := range a.Slots {
 			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() {
-				// dropped since, and no server has the text
+				// the sequence was dropped since, and no server has the text
 				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
 			}
 		}
@@ -154,8 +154,8 @@ func (x *executor) executeLocal(p *prepared, payload []byte) error {
 	return x.answers.answerLocal(p.local, p)
 }
 
-// statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is
-// no server.
+// statistics answers COM_STATISTICS where there is no server. Command-line clients show it as
+// status.
 func (s *Session) statistics() error {
 	stats := s.srv.Stats()
 	var statements uint64
@@ -168,12 +168,12 @@ func (s *Session) statistics() error {
 	return nil
 }
 
-// warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
+// warningsWithoutServer answers SHOW WARNINGS where no server keeps them.
 func (a *answers) warningsWithoutServer(p *prepared) error {
 	before, last := a.state.LastAnswer, a.state.LastError
 	if err := a.table(alone.Warnings(a.state), p); err != nil {
 		return err
 	}
-	a.state.LastAnswer, a.state.LastError = before, last // SHOW WARNINGS leaves them
+	a.state.LastAnswer, a.state.LastError = before, last // SHOW WARNINGS keeps them
 	return nil
 }

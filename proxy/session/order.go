@@ -11,17 +11,17 @@ import (
 	"seqproxy/statement"
 )
 
-// order has the client get its answers in the order of its commands.
+// order gives the client its answers in the order of its commands.
 type order struct{ *ground }
 
-// answerAlone handles a command that is not taken into a batch: what came before
-// is answered first. The client gets an error of handle, unless it ends the session.
+// answerAlone handles a command outside of a batch: the client first gets the answers to earlier
+// commands. An error of handle goes to the client, unless it ends the session.
 func (o *order) answerAlone(handle func() error) error {
 	if err := o.relay.settle(); err != nil {
 		return err
 	}
 	err := handle()
-	_ = o.numbers.Notice() // of an answer that had no place for it
+	_ = o.numbers.Notice() // the answer had no place for it
 	if err == nil {
 		return nil
 	}
@@ -42,9 +42,8 @@ func (o *order) failed(err error) error {
 	return nil
 }
 
-// relayCommand passes the command just parsed on to the current shard. alone commands are
-// answered before any later one is looked at, since they may change how that is
-// understood.
+// relayCommand passes the command just parsed on to the current shard. A command with alone may
+// change how later ones are read, so its answer comes before the next is looked at.
 func (o *order) relayCommand(answer protocol.Shape, alone bool) error {
 	c, err := o.at.Attach()
 	if err != nil {
@@ -62,10 +61,9 @@ func (o *order) relayCommand(answer protocol.Shape, alone bool) error {
 	return o.relay.settle()
 }
 
-// answerInOrder handles a command that needs no server, without waiting for the answers
-// to those before it: ours takes its place among them. What the answer says of the
-// session must not depend on them, so it waits all the same in a transaction, which
-// they may end.
+// answerInOrder handles a command that needs no server, without waiting for earlier answers: it
+// queues the new one among them. In a transaction it waits all the same, because the answer has the
+// session's status and an earlier command may end the transaction.
 func (o *order) answerInOrder(handle func() error) error {
 	if o.relay.batch.size == 0 || o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
 		return o.answerAlone(handle)
@@ -83,10 +81,10 @@ func (o *order) answerInOrder(handle func() error) error {
 	return nil
 }
 
-// othersDepend reports whether what comes behind the command being handled may do something else
-// without it.
+// othersDepend reports whether the commands after the one being handled may do something else if it
+// does not run.
 func (o *order) othersDepend() bool {
-	if len(o.relay.batch.payload) == 0 { // it was too long to be read
+	if len(o.relay.batch.payload) == 0 { // too long to be read
 		return true
 	}
 	kind, words := statement.Other, statement.Words(0)
@@ -111,24 +109,24 @@ func (o *order) othersDepend() bool {
 	return !shape.LeavesNothing()
 }
 
-// sentBehind reports whether the client has certainly sent more behind the command being handled:
-// what is there before the answer is sent was sent without it. What was sent without it and arrives
-// later looks like what the client sends after it has read the answer. Nothing in the protocol
-// shows the difference, nor does TCP, which acknowledges what the client's machine has received. So
-// this looks only for a moment.
+// sentBehind reports whether the client has certainly sent more after the command being handled,
+// without its answer. Only bytes that are here before the answer goes out prove that. Later bytes
+// look like a reaction to the answer, and neither MySQL's protocol nor TCP shows the difference. So
+// sentBehind looks only for a moment.
 func (o *order) sentBehind() bool {
 	if o.relay.batch.more() {
 		return true
 	}
 	if o.client.until(time.Now().Add(lastCommand)) != nil {
-		return false // it has ended, as is seen soon
+		return false // the session ends soon by itself
 	}
-	_ = o.client.Fill() // likewise
+	_ = o.client.Fill() // as above
 	_ = o.client.until(time.Time{})
 	return o.relay.batch.more()
 }
 
-// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+// textOf returns the text in a command. ok is false if it has none. attributes may stand in front
+// of it.
 func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 	switch command := protocol.Command(payload[0]); {
 	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:

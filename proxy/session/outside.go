@@ -12,45 +12,45 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// outside is what other goroutines see of a session, and say to it.
+// outside is the part of a session that other goroutines use.
 type outside struct {
-	id        uint32          // what the client holds for its connection id
-	serial    uint64          // of all the server's sessions, never given again
-	connected time.Duration   // when, by clock
+	id        uint32          // the connection id that the client sees
+	serial    uint64          // number among all sessions of the Server, never used again
+	connected time.Duration   // time by stats.Clock
 	ctx       context.Context // ends when the session is cut
 	cancel    context.CancelFunc
 
-	// guards what follows, tally.Report, and changes of conns, which others read
+	// mu guards the fields below, tally.Report, and changes of conns, which others read.
 	mu          sync.Mutex
-	resting     bool // it waits for a command; false in the login
-	transacting bool // it has a transaction open; valid while resting
-	busy        bool // it is with a command; false in the login
-	// a server may have closed one of conns while it was idle
+	resting     bool // the session waits for a command; false in the login
+	transacting bool // a transaction is open; valid while resting
+	busy        bool // the session handles a command; false in the login
+	// backendClosed says that a server may have closed one of conns while it was idle.
 	backendClosed bool
-	// its account does not change, and may be read under mu
+	// introduced says that the account is fixed, and may be read under mu.
 	introduced bool
-	// has client and conns under watch; nil in a young session
+	// poller watches client and conns; nil in a young session.
 	poller *hangup.Poller
-	conns  map[*backend.Shard]*backend.Conn // one for each shard that was needed
+	conns  map[*backend.Shard]*backend.Conn // one for each shard that the session has needed
 }
 
-// Begin gives the session its connection id, and its number among all sessions, before it is served.
+// Begin gives the session its connection id and serial number, before Serve.
 func (o *outside) Begin(id uint32, serial uint64) { o.id, o.serial = id, serial }
 
-// ID is what the client holds for its connection id.
+// ID returns the connection id that the client sees.
 func (o *outside) ID() uint32 { return o.id }
 
-// Serial is the number of the session among all of the Server's, never given again.
+// Serial returns the number of the session among all of the Server's. It is never used again.
 func (o *outside) Serial() uint64 { return o.serial }
 
-// introduce says that the user is known, for others to read, or that it changes.
+// introduce records whether other goroutines may read the account.
 func (o *outside) introduce(is bool) {
 	o.mu.Lock()
 	o.introduced = is
 	o.mu.Unlock()
 }
 
-// connBy is the connection that the session's state calls so; nil for 0.
+// connBy returns the connection that the session's state calls id, or nil for 0.
 func (o *outside) connBy(id state.ConnID) *backend.Conn {
 	if id == 0 {
 		return nil
@@ -66,14 +66,14 @@ func (o *outside) connBy(id state.ConnID) *backend.Conn {
 // AtAdmin reports whether the client came to the admin address.
 func (b *backends) AtAdmin() bool { return b.login.AtAdmin }
 
-// Drop ends a session that is not served.
+// Drop ends a session that was not served.
 func (s *Session) Drop() {
 	s.cancel()
 	s.client.Close()
 }
 
-// Ended adds what the session has done to the totals, once it has been served. The caller has
-// locked Shared.Mu.
+// Ended adds the counts of a session that was served to the totals. The caller has locked
+// Shared.Mu.
 func (s *Session) Ended() {
 	s.mu.Lock()
 	s.reportLocked(stats.Clock())
@@ -82,14 +82,14 @@ func (s *Session) Ended() {
 	s.login.Uncount()
 }
 
-// Uses reports whether the session has a statement or a transaction on some shards.
+// Uses reports whether the session has a statement or a transaction on one of the shards.
 func (a *attachment) Uses(shards *backend.ShardSet) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.engaged.Load().Meets(shards) && (!a.resting || a.transacting)
 }
 
-// AddBusy counts the connections to each node that the session has, if it is busy with a command.
+// AddBusy counts the connections to each node that the session has, if it handles a command.
 func (o *outside) AddBusy(busy map[stats.NodeName]int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,14 +101,15 @@ func (o *outside) AddBusy(busy map[stats.NodeName]int) {
 	}
 }
 
-// CountedShards is of how many shards is counted apart what the session does there.
+// CountedShards returns the number of shards that the session counts separately. Any goroutine may
+// call it.
 func (b *backends) CountedShards() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.tally.Report.CountedShards()
 }
 
-// Count adds what the session has reported, from outside. The caller has locked Shared.Mu.
+// Count adds what the session has reported. The caller has locked Shared.Mu.
 func (b *backends) Count(g *stats.Gathering) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +130,7 @@ func (o *outside) stateLocked() stats.SessionState {
 	return stats.SessionIdle
 }
 
-// Info describes the session, from outside.
+// Info describes the session. Any goroutine may call it.
 func (b *backends) Info() stats.SessionInfo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,17 +148,17 @@ func (b *backends) Info() stats.SessionInfo {
 	return i
 }
 
-// Drain ends the wait for the next command, from outside. A session that is busy
-// sees the shutdown when it has done its work.
+// Drain ends the wait for the next command. Any goroutine may call it. A busy session sees the
+// shutdown when it has done its work.
 func (b *backends) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.busy {
-		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // it fails only on a closed connection
 	}
 }
 
-// Cut ends the session from outside: everything it may wait for fails.
+// Cut ends the session: everything that it waits for fails. Any goroutine may call it.
 func (b *backends) Cut() {
 	b.client.Abort()
 	b.mu.Lock()
@@ -168,12 +169,12 @@ func (b *backends) Cut() {
 	}
 }
 
-// AddTo puts the session's connections under watch, from outside.
+// AddTo puts the session's connections under watch. Any goroutine may call it.
 func (b *backends) AddTo(p *hangup.Poller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.poller = p
-	// What fails here was closed a moment ago.
+	// An error means that the connection was closed a moment ago.
 	_ = p.Add(b.client.Conn, hangup.ClientToken(b.serial))
 	for _, c := range b.conns {
 		b.watchLocked(c)
@@ -183,13 +184,13 @@ func (b *backends) AddTo(p *hangup.Poller) {
 // watchLocked puts a backend connection under watch if the session is.
 func (b *backends) watchLocked(c *backend.Conn) {
 	if b.poller != nil {
-		// a connection that is closed is noticed when it is used
+		// A closed connection shows at its next use.
 		_ = b.poller.Add(c.Conn, hangup.BackendToken(b.serial))
 	}
 }
 
-// ClientHungUp ends the session, from outside, if its client has hung up: what it waits for
-// fails, and a statement that is being answered is ended on its server.
+// ClientHungUp ends the session if its client has hung up: what it waits for fails, and its server
+// ends the statement that runs. Any goroutine may call it.
 func (b *backends) ClientHungUp() {
 	if hangup.Seen(b.client.Conn) {
 		b.doom.Set(kill.Vanished)
@@ -197,27 +198,27 @@ func (b *backends) ClientHungUp() {
 	}
 }
 
-// BackendHungUp says, from outside, that a server may have closed a connection of the
-// session. One that waits for a command looks now, one that is busy when it is done.
+// BackendHungUp records that a server may have closed a connection of the session. A resting
+// session looks now, a busy one when it is done. Any goroutine may call it.
 func (b *backends) BackendHungUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backendClosed = true
 	if !b.busy {
-		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // it fails only on a closed connection
 	}
 }
 
-// KillsAs is the user.
+// KillsAs returns the user whose rights a KILL needs.
 func (s *Session) KillsAs() kill.Account {
 	return kill.Account{Name: s.login.Account.Name, Admin: s.login.Account.Admin}
 }
 
-// ConnAt returns the connection to a shard, nil if there is none.
+// ConnAt returns the connection to a shard, or nil.
 func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
 
-// Places returns the session's connections to servers, from outside, and by which
-// right somebody may kill them.
+// Places returns the session's connections to servers, and by which right the account may kill
+// them. Any goroutine may call it.
 func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Right) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,10 +228,10 @@ func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Righ
 	case by.Admin:
 		right = kill.OfAny
 	}
-	if !b.introduced || right == kill.Denied { // it is nobody's yet
+	if !b.introduced || right == kill.Denied { // the session has no user yet
 		return nil, right
 	}
-	account := b.login.Account // which changes only while it is not introduced
+	account := b.login.Account // it changes only while the session is not introduced
 	for shard, c := range b.conns {
 		creds, ok := account.Credentials(shard)
 		places = append(places, kill.Place{
@@ -241,8 +242,8 @@ func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Righ
 	return places, right
 }
 
-// Interrupt ends, from outside, what the session waits for in the proxy itself.
+// Interrupt ends what the session waits for in the proxy itself. Any goroutine may call it.
 func (s *Session) Interrupt() { s.numbers.Patience.Interrupt() }
 
-// Doomed is why the session is being ended from outside.
+// Doomed returns why another goroutine ends the session.
 func (s *Session) Doomed() *kill.Doom { return &s.doom }

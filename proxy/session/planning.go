@@ -12,17 +12,17 @@ import (
 )
 
 // planning decides what becomes of a text. It has the text, and fetches the facts that the planner
-// needs.
+// asks for.
 type planning struct {
 	facts
 
 	stmt    statement.Statement // the text of the command being handled
 	fill    *plan.Filling       // what is filled into it; nil: nothing
-	planner *plan.Planner       // nil if nothing was ever planned
+	planner *plan.Planner       // nil before the first plan
 }
 
-// analyze finds out what a text asks for. Where comments in it are code for some servers, the
-// session's is met first.
+// analyze finds out what a text asks for. If comments in the text are code for some servers, it
+// first finds out which server the session has.
 func (p *planning) analyze(sql []byte) {
 	p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
 	if p.stmt.Words&statement.VersionedComment != 0 && p.identifyServer() {
@@ -30,18 +30,18 @@ func (p *planning) analyze(sql []byte) {
 	}
 }
 
-// treatment is what is done with a text before it is planned.
+// treatment is what happens to a text before it is planned.
 type treatment uint8
 
 const (
 	ordinary treatment = iota // its course decides
 	unread                    // it is refused: it may insert rows, and is not understood to its end
 	kills                     // the ids in its KILLs are replaced
-	fills                     // it has tables that may have columns to be filled in
-	plain                     // it is relayed, with those behind it
+	fills                     // its tables may have columns to fill in
+	plain                     // it is relayed together with the texts after it
 )
 
-// treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE uses it, too.
+// treatmentOf returns the treatment of the text just analysed. EXPLAIN FORMAT=ROUTE uses it, too.
 func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	st := &p.stmt
 	if hides, err := p.mayHideInsert(sql); hides || err != nil {
@@ -64,12 +64,12 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 func (p *planning) concernsProxy() bool {
 	st := &p.stmt
 	if p.fill == nil && p.at.routes.Default() == nil && !st.SelfContained {
-		return asksForNumbers(st) // CONNECTION_ID() among others is no server's to know
+		return asksForNumbers(st) // CONNECTION_ID(), for one, needs no server
 	}
 	return len(st.Calls) > 0 || st.Refusal != "" || p.fill != nil
 }
 
-// factsFor begins the facts for the planning of a text.
+// factsFor begins the facts for the plan of a text.
 func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	if p.planner == nil {
 		p.planner = new(plan.Planner)
@@ -86,8 +86,8 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	return f
 }
 
-// planCalls plans the text in s.stmt, whose calls the proxy answers or replaces; it is that of q if
-// that is not nil. The plan is valid until the next one.
+// planCalls plans the text in p.stmt, whose calls the proxy answers or replaces. q is the query
+// that the text comes from, or nil. The plan is valid until the next one.
 func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
 	f := p.factsFor(at)
 	if q != nil {
@@ -100,7 +100,7 @@ func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*
 	return a, err
 }
 
-// plan plans the text in s.stmt, and fetches the facts that this needs.
+// plan plans the text in p.stmt, and fetches the facts for that.
 func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
 		v := p.planner.Text(&p.stmt, sql, p.state)
@@ -113,7 +113,7 @@ func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	}
 }
 
-// fetch gets what a plan asks for, in such a round. again: the plan is to be made again. An error
+// fetch gets what a plan asks for in a round. again says that the caller must plan again. The error
 // is for the client.
 func (p *planning) fetch(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
 	switch {
@@ -132,13 +132,13 @@ func (p *planning) fetch(v *plan.Verdict, round int, sql []byte) (again bool, er
 	return true, nil
 }
 
-// fetchOne gets one of the facts that a plan needs.
+// fetchOne gets one fact for a plan.
 func (p *planning) fetchOne(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	switch n.What {
 	case plan.NeedText:
 		text, is, err := p.askUTF8(n.Name, f.Charset)
 		if f.Unknown == plan.UnknownRelay || f.Bound != nil {
-			err = nil // what cannot be read is no name there
+			err = nil // bytes that cannot be read are no name there
 		}
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err
@@ -171,7 +171,7 @@ func (p *planning) fetchOne(f *plan.Facts, n *plan.Need, sql []byte) (err error)
 
 func answer(yes bool, err error) (plan.Answer, error) { return plan.AnswerOf(yes), err }
 
-// refusal is the error for what the plan of a text refuses.
+// refusal returns the error for a refused plan.
 func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	if r.ServerFirst {
 		if err := p.relay.tryPrepare(p.at.cur, sql); err != nil {
@@ -191,7 +191,7 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// takesNumbers reports whether a text has calls that are answered here.
+// takesNumbers reports whether a text has calls that the proxy answers.
 func takesNumbers(a *plan.Action) bool {
 	for i := range a.Slots {
 		if a.Slots[i].Served() {
@@ -201,13 +201,13 @@ func takesNumbers(a *plan.Action) bool {
 	return false
 }
 
-// refusedForm is the error for a form of NEXTVAL that cannot be given a number.
+// refusedForm returns the error for a form of NEXTVAL that cannot get a number.
 func refusedForm(form string) error {
 	r := plan.RefusedForm(form)
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// countable makes n ready to be counted off by a server.
+// countable prepares n for a server that counts its numbers.
 func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Words) error {
 	var same func(name []byte) bool
 	if n.Key != nil {
@@ -223,9 +223,10 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Wor
 	return p.numbers.Space(n, modes.Increment)
 }
 
-// concernsServer reports whether a statement that MariaDB knows, too, is about a sequence that is
-// not served here and is left to the server: always where it only shows it, as dumps do, and
-// otherwise where the configuration says so. The names in the statement are resolved then.
+// concernsServer reports whether a statement about sequences that MariaDB has, too, goes to the
+// server because its sequence is not served here. A statement that only shows a sequence, as dumps
+// do, always goes there, and others if the configuration says so. The names in the statement are
+// resolved then.
 func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	if err := p.resolveNames(st, p.state.Charset); err != nil {
 		return false, err
@@ -260,12 +261,12 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	return false, nil
 }
 
-// ofSequenceTable stands in ddl.Sequence.Schemas for a name that had the schema of the sequence
-// table in front: it can be no server's.
+// ofSequenceTable marks in ddl.Sequence.Schemas a name that had the schema of the sequence table in
+// front, and so cannot be a server's.
 const ofSequenceTable = -1
 
-// resolveNames has every name of a statement about sequences be what is meant by it, in place: in
-// UTF-8, without the schema of the sequence table, or as a list shows it.
+// resolveNames replaces every name of a statement about sequences by its meaning: in UTF-8, without
+// the schema of the sequence table, or as a list shows it.
 func (p *planning) resolveNames(st *statement.Statement, charset string) error {
 	ddl := st.Sequence
 	if ddl == nil {

@@ -49,7 +49,7 @@ func (x *executor) prepare(sql []byte) error {
 		return x.at.noServer()
 	case st.Kind == statement.ExplainRoute:
 		return x.prepareLocal(sql, routeColumns, 0)
-	case st.Kind == statement.Use: // each execution goes where it leads
+	case st.Kind == statement.Use: // each execution decides where it goes
 	case len(st.Schema) > 0 && x.at.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
@@ -90,7 +90,7 @@ func (x *executor) prepare(sql []byte) error {
 			}
 		}
 	}
-	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
+	if key != nil && len(hidden) == 0 { // constants of the text, the same at each execution
 		if err := x.numbers.Avoid(key.Binding, key.Explicit); err != nil {
 			return err
 		}
@@ -130,8 +130,7 @@ func (x *executor) prepare(sql []byte) error {
 	return x.prepareOn(c, p, text)
 }
 
-// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy
-// answers.
+// prepareLocal answers COM_STMT_PREPARE for a statement with n parameters that the proxy answers.
 func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
 	form, err := x.answers.form(true)
 	if err != nil {
@@ -141,7 +140,7 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 	if err := x.at.prepared.add(p); err != nil {
 		return err
 	}
-	// What the last statement left stays, as a server leaves it at a PREPARE.
+	// A PREPARE keeps what the last statement left, as on a server.
 	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, len(columns), p.Params)
 	if len(columns) > 0 {
 		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
@@ -152,15 +151,15 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 	return nil
 }
 
-// prepareOn prepares text on c and passes the answer on, with the client's
-// statement id and without the hidden parameters.
+// prepareOn prepares text on c and passes the answer on, with the client's statement id and without
+// the hidden parameters.
 func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	a, err := x.relay.askToPrepare(c, p, text)
 	if err != nil {
 		return err
 	}
 	if a.refused {
-		// its error is the last; else a PREPARE leaves all as it is
+		// An error becomes the last one. A successful PREPARE changes nothing.
 		x.state.LastAnswer = state.ByServer
 		return x.planning.lacksColumn(c)
 	}
@@ -176,8 +175,8 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	return nil
 }
 
-// lacksColumn is the error in place of a server's refusal to prepare an INSERT, if the table lacks the
-// column that was put in: the client did not write it.
+// lacksColumn returns the error in place of a server's refusal to prepare an INSERT, if the table
+// lacks the column that the proxy put in: the client did not write it.
 func (p *planning) lacksColumn(c *backend.Conn) error {
 	if c.Answer.ErrCode != mysql.ER_BAD_FIELD_ERROR || p.fill == nil || len(p.fill.Keys) == 0 || !p.fill.Keys[0].Added {
 		return nil
@@ -191,7 +190,8 @@ func (p *planning) lacksColumn(c *backend.Conn) error {
 		"send it as text, or bind the column with its schema, as `schema.%s.%s`", b.Table, b.Column, b.Sequence, b.Table, b.Column)
 }
 
-// askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
+// askToPrepare prepares text on c as p. The answer for the client is in client.out, which has
+// nothing else.
 func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
 	a := prepareAnswer{client: r.at.client, c: c, p: p, num: r.at.client.packetNum}
 	if err := r.at.client.flush(); err != nil {
@@ -219,7 +219,7 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	return a, nil
 }
 
-// tryPrepare has the server prepare a text and forget it. An error is why it would not.
+// tryPrepare makes the server prepare a text and forget it. It returns the server's error.
 func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
@@ -248,14 +248,14 @@ func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 	})
 }
 
-// prepareAnswer passes on a server's answer to COM_STMT_PREPARE. All of it is kept in memory: it
-// has no rows.
+// prepareAnswer passes on a server's answer to COM_STMT_PREPARE. It keeps all of it in memory,
+// since it has no rows.
 type prepareAnswer struct {
 	client  *client
 	c       *backend.Conn
 	p       *prepared
 	num     uint8 // of the next packet to the client
-	idAt    int   // where in s.out the statement id stands
+	idAt    int   // offset of the statement id in client.out
 	refused bool
 }
 
@@ -294,7 +294,7 @@ func (a *prepareAnswer) relay() error {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		for range shown { // none of those that are hidden, unless the client's stand in their place
+		for range shown { // none of the hidden ones, except in place of the client's
 			a.pass(b)
 		}
 	}
@@ -313,8 +313,7 @@ func (a *prepareAnswer) relay() error {
 	return a.terminator(columns, columns)
 }
 
-// read reads the next packet of the answer. Progress reports, which are for a statement
-// that runs, are passed on.
+// read reads the next packet of the answer. It passes on the progress reports before it.
 func (a *prepareAnswer) read() ([]byte, error) {
 	for {
 		b, err := a.c.ReadPacket(prepareLimit)
@@ -325,8 +324,7 @@ func (a *prepareAnswer) read() ([]byte, error) {
 	}
 }
 
-// terminator reads the EOF behind n definitions, and passes it on if the client
-// got some.
+// terminator reads the EOF after n definitions, and passes it on if the client got some.
 func (a *prepareAnswer) terminator(n, shown int) error {
 	if n == 0 || a.c.Capabilities.Has(protocol.DeprecateEOF) {
 		return nil

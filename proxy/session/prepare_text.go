@@ -13,16 +13,16 @@ import (
 )
 
 // Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
-// server as they are. Those that would take numbers are refused: the driver can prepare them.
+// server unchanged. Those that would take numbers are refused: the driver can prepare them.
 
-// preparedTexts are the statements that a session has prepared as text, by their names in small
-// letters.
+// preparedTexts are the statements that a session has prepared as text, by their names in lower
+// case.
 type preparedTexts map[string]preparedText
 
-// maxPreparedName bounds a name, in bytes, as servers bound those of tables.
+// maxPreparedName bounds a statement's name, in bytes.
 const maxPreparedName = 256
 
-// full is an error if one more cannot be remembered.
+// full returns an error if the set has no room for another statement.
 func (pt preparedTexts) full(name string) error {
 	if len(name) > maxPreparedName {
 		return protocol.NotSupported("the name of a prepared statement with more than %d bytes is not supported: use a shorter one", maxPreparedName)
@@ -33,7 +33,7 @@ func (pt preparedTexts) full(name string) error {
 	return errTooManyPrepared
 }
 
-// preparedText is such a statement.
+// preparedText is a statement that is prepared as text.
 type preparedText struct {
 	inserts   insertsInto // see stillBound
 	explained bool        // see plan.ExplainsID
@@ -91,7 +91,7 @@ func (t *texts) preparesText(sql []byte) error {
 		return err
 	}
 	if t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
-		delete(t.named, d.Name) // if it failed the name is nobody's
+		delete(t.named, d.Name) // a failed PREPARE removes the name
 		return nil
 	}
 	if t.named == nil {
@@ -101,8 +101,8 @@ func (t *texts) preparesText(sql []byte) error {
 	return nil
 }
 
-// mayExecuteText refuses EXECUTE of a statement whose tables may have been bound since. What a
-// routine has prepared is the routine's affair, as are the INSERTs in it.
+// mayExecuteText refuses EXECUTE of a statement whose tables may have been bound since. It does not
+// look at what a routine has prepared, nor at the INSERTs in a routine.
 func (t *texts) mayExecuteText(name string) error {
 	prepared, exists := t.named[name]
 	if !exists {
@@ -125,8 +125,8 @@ func (t *texts) mayExecuteAny() error {
 	return t.stillBoundHere(&t.unseen)
 }
 
-// stillBoundHere is stillBound for a statement that was prepared as text. It keeps the session on
-// its shard, so what is bound on other shards does not concern it.
+// stillBoundHere is stillBound for a statement that is prepared as text. Such a statement keeps the
+// session on its shard, so the bindings on other shards do not matter.
 func (t *texts) stillBoundHere(in *insertsInto) error {
 	if in.none() {
 		return nil
@@ -137,7 +137,7 @@ func (t *texts) stillBoundHere(in *insertsInto) error {
 	return t.planning.stillBound(in)
 }
 
-// preparesUnseen records that a text prepares a statement that is not read, of any name.
+// preparesUnseen records that a text prepares an unread statement under any name.
 func (t *texts) preparesUnseen() error {
 	bound, err := t.planning.bound()
 	if err != nil {
@@ -157,7 +157,7 @@ func (t *texts) preparesUnseen() error {
 	return nil
 }
 
-// mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
+// mayPrepare refuses an inner text that takes numbers, or may insert rows and is not understood.
 func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
 	text, mode := d.Text, p.state.Mode
 	if d.Variable {
@@ -208,7 +208,7 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	return in, nil
 }
 
-// fillsText reports whether the text just analysed would be filled in.
+// fillsText reports whether the text just analysed would get keys.
 func (p *planning) fillsText(text []byte) (bool, error) {
 	f, err := p.planFilling(text, false)
 	if f == nil || err != nil {
@@ -222,7 +222,7 @@ func (p *planning) fillsText(text []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The server says only when it runs the text that it has no such column.
+	// The server reports a missing column only when it runs the text.
 	of, err := p.askColumns(c, string(text[t.Start:t.End]), p.stmt.Words)
 	if err != nil {
 		return false, err
@@ -231,15 +231,15 @@ func (p *planning) fillsText(text []byte) (bool, error) {
 	return plan.ContainsName(of.Names, same) || plan.ContainsName(of.More, same), nil
 }
 
-// variableText returns the text in a user variable, nil where the server is to say what it makes
-// of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
-// the server cannot prepare it, as none can with NEXTVAL('s') in it.
+// variableText returns the text in a user variable, or nil if the server should read it alone. The
+// question changes FOUND_ROWS(). So without bound columns variableText first lets the server
+// prepare the text, and asks only if that fails, as it does for NEXTVAL('s').
 func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
 	c, err := p.at.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if bound, err := p.boundHere(); !bound && err == nil { // else what is in it decides
+	if bound, err := p.boundHere(); !bound && err == nil { // with bound columns the text decides
 		if p.stmt.Kind == statement.ExecuteImmediate {
 			return nil, nil
 		}
@@ -266,7 +266,7 @@ func (f *facts) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case row[0] == nil && string(row[1]) == "0": // the server reads what cannot be converted
+	case row[0] == nil && string(row[1]) == "0": // text that only the server can read
 		bound, err := f.boundHere()
 		if bound {
 			err = errUnread

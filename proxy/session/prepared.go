@@ -16,36 +16,36 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// preparedSet is a session's prepared statements, by the ids that its client
-// knows: two servers both hand out 1.
+// preparedSet is a session's prepared statements, by the client's ids: two servers both give the id
+// 1.
 type preparedSet struct {
 	byID   map[uint32]*prepared
-	lastID uint32 // given
-	// latest is what the last COM_STMT_PREPARE prepared; nil if that failed, or the
-	// statement is gone.
+	lastID uint32 // the last id given to the client
+	// latest is the result of the last COM_STMT_PREPARE. It is nil if that failed, or the statement
+	// is gone.
 	latest *prepared
-	texts  int // bytes of the texts that are kept, see prepared.kept
+	texts  int // bytes of the texts in memory, see prepared.kept
 }
 
-// latestPrepared is MariaDB's id of the last statement prepared, for clients that
-// execute it before they have read its own. MySQL knows no such statement.
+// latestPrepared is MariaDB's id of the last statement prepared, for clients that execute it before
+// they read its own id. MySQL has no such id.
 const latestPrepared = 1<<32 - 1
 
 // prepared is one prepared statement.
 type prepared struct {
 	params.List
-	id uint32 // the client's
+	id uint32 // the client's id
 
 	// local is the text of a statement that the proxy answers itself.
 	local []byte
-	// columns are those of local that the client was last sent the definitions of.
+	// columns are the definitions of local's columns that the client last got.
 	columns []protocol.Column
-	// mode is how the text was read when it was prepared, and is to be read later.
+	// mode is how to read the text: as at its PREPARE.
 	mode    lex.Mode
-	charset string // the name of what mode.Charset is the class of
+	charset string // character set of the text, of the class mode.Charset
 	head    textHead
 
-	// A statement of a server has the connection that knows it, and its id there.
+	// A statement of a server has its connection, and its id there.
 	conn      *backend.Conn
 	backendID uint32
 	shape     plan.Traits
@@ -53,24 +53,24 @@ type prepared struct {
 
 	use      string         // the schema of a USE
 	kill     *killPrepared  // of a KILL
-	ticket   *ticket.Ticket // that it is
-	question *question      // that it is; nil: none
+	ticket   *ticket.Ticket // nil: the statement is no ticket
+	question *question      // nil: the statement is no question
 	inserts  insertsInto
-	numbers  keys.Numbers // each execution says the rest
+	numbers  keys.Numbers // each execution adds the rest
 }
 
-// kept is how many bytes of its text are kept.
+// kept returns the bytes of the statement's text in memory.
 func (p *prepared) kept() int { return len(p.local) + len(p.set) }
 
-// maxPrepared bounds a session's statements as max_prepared_stmt_count bounds a
-// server's, 16382 by default.
+// maxPrepared bounds a session's statements like a server's max_prepared_stmt_count, which is 16382
+// by default.
 const maxPrepared = 16382
 
 var errTooManyPrepared = protocol.Errorf(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
 	"Can't create more than max_prepared_stmt_count statements (current value: %d)", maxPrepared)
 
-// maxPreparedTexts bounds the texts that a session's statements keep. A server keeps all, and
-// bounds their number for all sessions together.
+// maxPreparedTexts bounds the bytes of the texts that a session's statements keep. A server keeps
+// all, and bounds the number of statements for all sessions together.
 const maxPreparedTexts = 1 << 20
 
 func (ps *preparedSet) add(p *prepared) error {
@@ -118,7 +118,7 @@ func (ps *preparedSet) anyOn(c *backend.Conn) bool {
 	return false
 }
 
-// forget drops the statements of a connection that is gone.
+// forget drops the statements of a closed connection.
 func (ps *preparedSet) forget(c *backend.Conn) {
 	for _, p := range ps.byID {
 		if p.conn == c {
@@ -127,7 +127,7 @@ func (ps *preparedSet) forget(c *backend.Conn) {
 	}
 }
 
-// preparedAs returns the statement that a client means by id, or nil.
+// preparedAs returns the client's statement id, or nil.
 func (a *attachment) preparedAs(id uint32) *prepared {
 	if id == latestPrepared && a.likeMariaDB() {
 		return a.prepared.latest
@@ -135,21 +135,21 @@ func (a *attachment) preparedAs(id uint32) *prepared {
 	return a.prepared.byID[id]
 }
 
-// toServer makes a command's statement id the server's. The last one prepared stays
-// that, since p is it for its server too: errors then name the id as the client wrote it.
+// toServer replaces the client's statement id in a command by the server's. latestPrepared stays,
+// since it means p to the server, too: errors then name the id as the client wrote it.
 func (p *prepared) toServer(id []byte) {
 	if binary.LittleEndian.Uint32(id) != latestPrepared {
 		binary.LittleEndian.PutUint32(id, p.backendID)
 	}
 }
 
-// longData is LongData with what it needs to know of the statement.
+// longData is LongData with p's properties.
 func (p *prepared) longData(index, data []byte) bool {
 	return p.LongData(index, data, p.local != nil, p.ticket != nil)
 }
 
-// defines leaves the definitions out of an execution's answer, where CacheMetadata was
-// agreed on, if the client has them.
+// defines omits the definitions from an execution's answer, if CacheMetadata was agreed on and the
+// client has them.
 func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
 	if form.Capabilities.Has(protocol.CacheMetadata) {
 		form.NoMetadata = slices.Equal(p.columns, columns)
@@ -157,13 +157,12 @@ func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
 	}
 }
 
-// passable reports whether an execution may be passed on as it comes: nothing but its statement
-// matters.
+// passable reports whether an execution can go to the server unread.
 func (p *prepared) passable() bool {
 	return p.conn != nil && len(p.Hidden) == 0 && p.numbers.Rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
 
-// rowsExecutable is an error if the rows of an execution cannot get numbers.
+// rowsExecutable returns an error if the rows of an execution cannot get numbers.
 func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	switch {
 	case payload[5]&protocol.CursorReadOnly != 0:
@@ -174,7 +173,7 @@ func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	return nil
 }
 
-// cutExecution takes an execution apart, all of whose values must be there.
+// cutExecution takes an execution apart. All of its values must be there.
 func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
 	e, err := p.Cut(payload, attributes)
 	switch {
@@ -188,8 +187,7 @@ func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (p
 	return e, err
 }
 
-// connOf returns the connection of a prepared statement: the one that it was
-// prepared on, in the schema of that time, even if another shard is current.
+// connOf returns the connection that a statement was prepared on, even if another shard is current.
 func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	if p.conn == a.cur {
 		return p.conn, a.enter(a.cur.Shard())
@@ -198,7 +196,7 @@ func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	case a.state.InTransaction():
 		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			there, here)
-	case !a.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
+	case !a.state.Status.Has(protocol.Autocommit): // the statement would begin a transaction there
 		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
 			there, here, there)
 	case !p.shape.LeavesNothing():
@@ -208,8 +206,7 @@ func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	return a.connTo(p.conn.Shard())
 }
 
-// connFor is connOf for an execution: it makes true there what the statement may
-// look at.
+// connFor is connOf for an execution: it also brings there what the statement may read.
 func (a *attachment) connFor(p *prepared) (*backend.Conn, error) {
 	c, err := a.connOf(p)
 	if err != nil {
@@ -221,7 +218,7 @@ func (a *attachment) connFor(p *prepared) (*backend.Conn, error) {
 	return c, nil
 }
 
-// prepareConn makes true on c what the statement may look at.
+// prepareConn brings to c what the statement may read.
 func (a *attachment) prepareConn(c *backend.Conn, p *prepared) error {
 	if err := a.bring(c, p.shape); err != nil {
 		return err
@@ -230,9 +227,9 @@ func (a *attachment) prepareConn(c *backend.Conn, p *prepared) error {
 	return nil
 }
 
-// dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
-// execution that failed with err before it was sent: an execution ends the data's
-// life, and the next would otherwise append to it.
+// dropLongData makes the server drop the data of COM_STMT_SEND_LONG_DATA for an execution that
+// failed with err before it was sent. An execution ends the data's life. Otherwise the next data
+// would be appended to them.
 func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error {
 	if !p.LongSent {
 		return err

@@ -9,7 +9,7 @@ import (
 	"seqproxy/statement"
 )
 
-// texts handles SQL texts, each by what it asks for.
+// texts handles SQL texts by what they ask for.
 type texts struct {
 	*ground
 	order    *order
@@ -17,16 +17,16 @@ type texts struct {
 	answers  *answers
 	tickets  *tickets
 	delivery *delivery
-	kills    *kill.Kills // that the client asks for
+	kills    *kill.Kills // the client's KILLs
 
-	named       preparedTexts // nil if there are none
-	unseen      insertsInto   // of those that were prepared unseen, see preparesUnseen
-	afterAnswer func()        // runs when the answer to the command being handled is sent; nil: nothing does
+	named       preparedTexts // nil: none
+	unseen      insertsInto   // of statements that were prepared unseen, see preparesUnseen
+	afterAnswer func()        // runs once the answer to the command is sent; nil: nothing
 }
 
-// query handles an SQL text, before which there may be attributes.
+// query handles an SQL text, which may have attributes in front.
 func (t *texts) query(sql []byte) error {
-	t.at.tally.Kind = stats.KindHere // until it is more
+	t.at.tally.Kind = stats.KindHere // until the text proves to be more
 	if t.at.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
@@ -92,8 +92,8 @@ func (t *texts) query(sql []byte) error {
 	return t.order.answerAlone(func() error { return t.special(sql) })
 }
 
-// unread passes on a text whose attributes are malformed, or of a kind that no client
-// sends: where it begins is the server's to say, most often with an error.
+// unread passes on a text whose attributes are malformed, or of a kind that no client sends. Only
+// the server can say where the text begins. Mostly it answers with an error.
 func (t *texts) unread() error {
 	if bound, err := t.planning.boundHere(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (t *texts) unread() error {
 	return t.relay.settle()
 }
 
-// special handles a text that is more than one plain statement to be passed on.
+// special handles a text that is not just one plain statement to pass on.
 func (t *texts) special(sql []byte) error {
 	st := &t.planning.stmt
 	switch plan.CourseOf(st) {
@@ -144,7 +144,7 @@ func (t *texts) special(sql []byte) error {
 	return t.delivery.single(sql)
 }
 
-// filled handles a text that may have to be filled in.
+// filled handles a text that may need keys.
 func (t *texts) filled(sql []byte) error {
 	query, sql, err := t.planning.beginFilling(sql, false)
 	switch {
@@ -158,14 +158,14 @@ func (t *texts) filled(sql []byte) error {
 }
 
 // useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
-// to the shard that owns the schema, with the session's state. p is the prepared USE that is
-// executed, nil for others. A shard that does not know p gets COM_INIT_DB.
+// to the shard that owns the schema, with the session's state. p is the prepared USE, or nil. A
+// shard that has no p gets COM_INIT_DB.
 func (t *texts) useSchema(schema string, p *prepared) error {
 	shard, err := t.at.enterFor(schema)
 	if err != nil {
 		return err
 	}
-	if shard == nil { // only keys: there is nothing that could miss it
+	if shard == nil { // without a shard no schema can be missing
 		t.state.Schema = schema
 		t.state.LastAnswer = state.OurOK
 		t.relay.reply(protocol.OK{})
@@ -175,7 +175,7 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 	opened := false
 	switch {
 	case c == nil:
-		if c = t.at.conns[shard]; c == nil { // else it is that of a relayed login
+		if c = t.at.conns[shard]; c == nil { // a relayed login may have opened it already
 			c, err = t.at.open(shard, "")
 			opened = true
 		}
@@ -206,20 +206,20 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 	case c.Answer.ErrCode == 0:
 		t.at.current(c)
 		t.state.Schema, t.state.SchemaUnknown = schema, false
-	case opened: // the session stays where it was: nowhere
+	case opened: // the session still has no connection
 		t.at.forget(c)
 		c.Quit()
 	}
 	return nil
 }
 
-// onSchema relays the command just parsed, which creates, alters or drops a schema,
-// to the shard that owns it. The session stays where it is.
+// onSchema relays the command just parsed, which creates, alters or drops a schema, to the shard
+// that owns the schema. The session stays on its shard.
 func (t *texts) onSchema(schema string) error {
 	c, err := t.at.connForSchema(schema)
 	t.state.LastAnswer = state.ByServer
 	if t.at.elsewhere(schema) {
-		// What the statement leaves behind is not where the session will look for it.
+		// The session does not look on that shard for what the statement left.
 		t.state.LastAnswer = state.OurOK
 	}
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"seqproxy/statement/idiom"
 )
 
-// shown writes the proxy's sequences into questions that go to a server.
+// shown returns the writer that adds the proxy's sequences to questions for a server.
 func (p *planning) shown() shown.Writer {
 	return shown.Writer{Session: p, Sequences: p.at.set.shown, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
 }
 
-// withSequences is a question by which programs look for sequences, as it goes to the server: with
-// the proxy's in it. It is nil where the text is no such question, or goes there as it is. See
-// [shown.Writer].
+// withSequences returns a question by which programs look for sequences as it goes to the server,
+// with the proxy's sequences added. It returns nil if the text is no such question, or goes there
+// unchanged. See [shown.Writer].
 func (p *planning) withSequences(sql []byte) (text []byte, err error) {
 	if p.at.routes.Default() == nil {
 		return nil, nil
@@ -40,7 +40,8 @@ func (p *planning) withSequences(sql []byte) (text []byte, err error) {
 	return text, nil
 }
 
-// passQuestion passes on the text just analysed, with the sequences, if it is such a question.
+// passQuestion adds the sequences to the text just analysed and passes it on. handled is false if
+// it is no such question.
 func (d *delivery) passQuestion(sql []byte) (handled bool, err error) {
 	text, err := d.planning.withSequences(sql)
 	if text == nil || err != nil {
@@ -62,14 +63,14 @@ func (d *delivery) passQuestion(sql []byte) (handled bool, err error) {
 	return true, nil
 }
 
-// question is a question about sequences that is prepared.
+// question is a prepared question about sequences.
 type question struct {
-	asked []byte // the client's
-	text  []byte // what the server has for it
+	asked []byte // the client's text
+	text  []byte // the server's text
 }
 
-// prepareQuestion returns the text that c is to prepare for the one just analysed. asks is nil if
-// that is no such question.
+// prepareQuestion returns the text for c to prepare in place of the one just analysed. asks is nil
+// if that is no question about sequences.
 func (x *executor) prepareQuestion(c *backend.Conn, sql []byte) (asks *question, text []byte, err error) {
 	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default() == nil {
 		return nil, sql, nil
@@ -83,10 +84,10 @@ func (x *executor) prepareQuestion(c *backend.Conn, sql []byte) (asks *question,
 	return &question{bytes.Clone(sql), bytes.Clone(text)}, text, err
 }
 
-// executeQuestion executes such a question with the sequences that there are now: where they are
-// others than in the text that the server has, it prepares another.
+// executeQuestion executes a question with the present sequences. If they differ from those in the
+// server's text, it prepares another text.
 func (x *executor) executeQuestion(p *prepared, payload []byte) error {
-	if p.LongSent { // what the server has got of it would be lost
+	if p.LongSent { // the server would lose the data that it already has
 		p.toServer(payload[1:])
 		return x.passExecution(p, payload)
 	}
@@ -117,8 +118,8 @@ func (x *executor) executeQuestion(p *prepared, payload []byte) error {
 	return nil
 }
 
-// renewQuestion brings the text that the server has for a question up to date. If the server refuses
-// it, that is the client's answer.
+// renewQuestion brings the server's text of a question up to date. refused says that the client's
+// answer is the server's refusal of the new text.
 func (x *executor) renewQuestion(c *backend.Conn, p *prepared) (refused bool, err error) {
 	q, ok := idiom.ReadSequenceQuestion(p.question.asked, p.mode)
 	if !ok {
@@ -140,7 +141,7 @@ func (x *executor) renewQuestion(c *backend.Conn, p *prepared) (refused bool, er
 	}
 	c.Release()
 	p.backendID, p.question.text = fresh.backendID, text
-	if x.at.prepared.latest != p { // for the server it is p now
+	if x.at.prepared.latest != p { // the server's latest is p now
 		x.at.prepared.latest = nil
 	}
 	return false, nil

@@ -16,34 +16,33 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Which side of a session failed. A client that went away is no event worth a
-// warning; a backend that went away is.
+// The errors say which side of a session failed. A client that goes away is no event to warn of. A
+// backend that goes away is.
 var (
 	errClientGone  = errors.New("client is gone")
 	errBackendGone = errors.New("backend is gone")
 )
 
-// relay sends commands to servers, and passes on what these answer. It knows nothing of what the
-// commands are about.
+// relay sends commands to servers, and passes on their answers. It does not look into the commands.
 type relay struct {
 	at      *attachment
 	numbers *keys.Taker
-	kills   *kill.Kills // that wait for the answers to be relayed; nil: none do
+	kills   *kill.Kills // KILLs to carry out between the answers; nil: none
 
 	batch   batch // of commands
 	slow    slow
-	share   memoryShare // for the command that is parsed, if it is a large one
-	scratch []byte      // a command of our making
-	// an insert id in the answer is expected, see plan.ExplainsID
+	share   memoryShare // for a large command that is parsed
+	scratch []byte      // a command of the proxy's own
+	// explained says that an insert id in the answer is expected, see plan.ExplainsID.
 	explained bool
 
-	// scan reads a text as it passes; nil: that is not needed. scanFrom is how many bytes come
-	// before more of the text.
+	// scan reads a text as it passes; nil: no need. scanFrom is the number of bytes before more of
+	// the text.
 	scan     *lex.Scan
 	scanFrom int
 }
 
-// ground is what those parts of a session stand on that know what its commands are about.
+// ground is what the parts of a session share that look into its commands.
 type ground struct {
 	at      *attachment
 	relay   *relay
@@ -52,8 +51,7 @@ type ground struct {
 	numbers *keys.Taker
 }
 
-// enqueue takes the command just parsed into the batch that goes to the current
-// backend connection with the next settle.
+// enqueue puts the command just parsed into the batch. The next settle sends it to c.
 func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
 	r.at.tally.Sends(c, stats.KindRelay)
 	e := expected{shape: shape, unexplained: !r.explained}
@@ -63,7 +61,7 @@ func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
 	r.batch.add(c, e)
 }
 
-// settle writes the batch in one piece and relays the answers to all of it.
+// settle writes the batch in one piece and relays all its answers.
 func (r *relay) settle() error {
 	if r.batch.size == 0 {
 		return nil
@@ -82,12 +80,12 @@ func (r *relay) settle() error {
 	return err
 }
 
-// begin begins a command of our making in the scratch buffer.
+// begin begins a command of the proxy's own in the scratch buffer.
 func (r *relay) begin(cmd protocol.Command) {
 	r.scratch = append(r.scratch[:0], 0, 0, 0, 0, byte(cmd))
 }
 
-// frame ends the command in the scratch buffer, to be sent in the place of the client's.
+// frame completes the command in the scratch buffer, which replaces the client's.
 func (r *relay) frame() error {
 	size := len(r.scratch) - protocol.HeaderSize
 	if size >= protocol.MaxFragment {
@@ -97,7 +95,7 @@ func (r *relay) frame() error {
 	return nil
 }
 
-// sendScratch sends the command in the scratch buffer, in the place of the client's, and relays the
+// sendScratch sends the command in the scratch buffer in place of the client's, and relays the
 // answer.
 func (r *relay) sendScratch(c *backend.Conn) error {
 	r.at.state.LastAnswer = state.ByServer
@@ -110,16 +108,16 @@ func (r *relay) sendScratch(c *backend.Conn) error {
 	return r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
 }
 
-// relayAnswers passes on what the server sends until it has answered everything
-// that answers lists. Each chunk is written as it was read. writeErr is that of the commands: a
-// server that closes says why before.
+// relayAnswers passes on what the server sends until it has answered everything in answers. It
+// writes each chunk as it was read. writeErr is the error of writing the commands, which it returns
+// at the end: a server that closes says why before.
 func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected) error {
 	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
 	ready := r.batch.ready
 	for i := range answers {
 		e := &answers[i]
-		if e.ours > 0 { // behind what came before it, to be written with that
-			r.at.state.LastID.Rows = false // those before it
+		if e.ours > 0 { // it follows the bytes before it, in the same write
+			r.at.state.LastID.Rows = false // for later statements
 			r.at.client.out = append(r.at.client.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
@@ -128,7 +126,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 			continue
 		}
 		c.Answer.Begin(e.shape, c.Capabilities)
-		partly := false // some of this answer was passed on
+		partly := false // the client has a part of this answer
 		awaited, bytes := e.awaited, uint64(0)
 		for {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
@@ -168,7 +166,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 					return r.at.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
-				if r.batch.parsed > 0 { // what the client sent next is a command, no file
+				if r.batch.parsed > 0 { // the client's next bytes are a command, no file
 					return r.at.lost(c, errors.New("the server asks for a file that no statement named"), true)
 				}
 				if err := r.sendFile(c); err != nil {
@@ -183,17 +181,17 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 	if err := r.at.client.pass(c, accepted); err != nil {
 		return err
 	}
-	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
+	if len(c.Buffered()) > 0 { // they would pass for the answer to the next command
 		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
 	}
 	r.at.release(c)
 	if writeErr != nil {
-		return r.at.lost(c, writeErr, true) // the client has all the answers that it waits for
+		return r.at.lost(c, writeErr, true) // the client has all its answers
 	}
 	return nil
 }
 
-// noteError counts the error that a server has answered with, if it has.
+// noteError counts the error that a server has answered with, if any.
 func noteError(c *backend.Conn) {
 	if code := c.Answer.ErrCode; code != 0 {
 		c.CountError(code)
@@ -201,7 +199,7 @@ func noteError(c *backend.Conn) {
 }
 
 // noteNotice adds to a server's answer the warning that a sequence nears its end. b is the last
-// part of the answer. An OK that is all of it counts the warning, and SHOW WARNINGS has it.
+// part of the answer. An OK that is the whole answer counts the warning, and SHOW WARNINGS has it.
 func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
 	w := r.numbers.Notice()
 	if c.Answer.ErrCode != 0 {
@@ -230,8 +228,8 @@ func (r *relay) refuse(err error) {
 	r.slow.code = e.Code
 }
 
-// outOfOrder ends the session as a server does, when a packet should have had number num. What came
-// before is answered first.
+// outOfOrder ends the session as a server does, when a packet should have had number num. Earlier
+// commands get their answers first.
 func (r *relay) outOfOrder(num uint8) error {
 	if err := r.settle(); err != nil {
 		return err
@@ -254,7 +252,7 @@ func (r *relay) reportUnexplained(c *backend.Conn, e *expected) {
 	r.at.shared.Counters.Suspects.Add(1)
 	text := e.text
 	if !text.kept {
-		text = r.slow.text // it came alone
+		text = r.slow.text // the statement was sent alone
 	}
 	r.at.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
 		zap.ByteString(logfield.NameStatement, r.slow.redacted(text)))

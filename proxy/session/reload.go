@@ -10,8 +10,8 @@ import (
 	"seqproxy/statement"
 )
 
-// renew has the session use the server's settings of now, before a command, if it can. An error is
-// the end of the session.
+// renew makes the session use the server's present settings, before a command, if it can. An error
+// ends the session.
 func (s *Session) renew(now *Settings) error {
 	if s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
@@ -27,12 +27,12 @@ func (s *Session) renew(now *Settings) error {
 
 func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() != nil }
 
-// rejoin has a session that waited for a shard which was paused go where the routes of now
-// lead: nodes are changed during a pause. Nothing of the command being handled was sent.
+// rejoin makes a session that has waited for a paused shard use the present routes: a pause is the
+// time to change nodes. Nothing of the command being handled was sent.
 func (a *attachment) rejoin() error {
 	a.waited = false
 	if a.login.AtAdmin {
-		return nil // it has routes while it explains a statement
+		return nil // the session has routes of its own while it explains a statement
 	}
 	routes := a.shared.Settings.Load().Routes
 	if a.routes == routes || a.above.pending() || a.state.InTransaction() || a.state.NextTransaction {
@@ -41,12 +41,12 @@ func (a *attachment) rejoin() error {
 	return a.follow(routes)
 }
 
-// moveAgain is how long a session waits that could not move, before it tries again.
+// moveAgain is how long a session that failed to move waits before it tries again.
 const moveAgain = 5 * time.Second
 
-// follow brings the session where routes send it. What keeps it on a connection keeps it on
-// all that it has, until that is over or the session ends: half of its statements must not
-// go to one server, and half to that which took its place.
+// follow moves the session to new routes. A pin on one connection keeps the session on all its
+// connections until the pin ends: no half of its statements may go to one server and the other half
+// to its successor.
 func (a *attachment) follow(routes *backend.Routes) error {
 	if a.isAt(routes) {
 		a.routes = routes
@@ -70,13 +70,13 @@ func (a *attachment) follow(routes *backend.Routes) error {
 	if ends(err) {
 		return err
 	}
-	a.unreached = false // the command goes where it did
+	a.unreached = false // the command reaches its present server
 	a.routes, a.moveAfter = before, time.Now().Add(moveAgain)
 	a.log().Warn("session not moved", logfield.Err(err))
 	return nil
 }
 
-// logKept logs, once for the routes, what keeps the session from them.
+// logKept logs, once for each routes, what keeps the session from them.
 func (a *attachment) logKept(routes *backend.Routes) {
 	if a.keptFrom == routes {
 		return
@@ -92,7 +92,7 @@ func (a *attachment) logKept(routes *backend.Routes) {
 	a.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
 }
 
-// isAt reports whether routes lead to the connections that the session has.
+// isAt reports whether routes lead to the session's connections.
 func (a *attachment) isAt(routes *backend.Routes) bool {
 	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard() {
 		return false
@@ -105,8 +105,8 @@ func (a *attachment) isAt(routes *backend.Routes) bool {
 	return true
 }
 
-// readsBehind reports whether the command being handled may look at what the statement before it
-// has left on its connection: it has to run there.
+// readsBehind reports whether the command being handled may read what the statement before it has
+// left on its connection, and so has to run there.
 func (s *Session) readsBehind() bool {
 	if len(s.batch.payload) == 0 {
 		return true
@@ -120,9 +120,9 @@ func (s *Session) readsBehind() bool {
 	return st.MayReadLastStatement()
 }
 
-// move opens a connection where the current schema is now, brings along what the session
-// has set, and closes those to servers that are not there any more. After an error nothing
-// has changed. It may wait for a shard that is paused, and sets waited then.
+// move opens a connection to the current schema's shard, brings along what the session has set, and
+// closes the connections to servers that the routes lack. After an error nothing has changed. A
+// wait for a paused shard sets waited.
 func (a *attachment) move() error {
 	if a.cur != nil {
 		shard := a.routes.ForSchema(a.state.Schema)
@@ -162,12 +162,12 @@ func (a *attachment) move() error {
 	return nil
 }
 
-// bringAll makes c what the current connection is to the session.
+// bringAll brings everything that the session has on the current connection to c.
 func (a *attachment) bringAll(c *backend.Conn) error {
 	if err := a.carryVariables(c); err != nil {
 		return err
 	}
-	if a.state.LastID.Pending { // nowhere yet
+	if a.state.LastID.Pending { // it is on no connection yet
 		return nil
 	}
 	return a.BringLastID(c, false)

@@ -11,8 +11,8 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// handOver relays a command whose answer never ends (replication) until one side
-// closes. A session without the right to it goes on, as on the server.
+// handOver relays a command whose answer never ends (replication) until one side closes. A session
+// without the right to it goes on, as on the server.
 func (s *Session) handOver() error {
 	if err := s.settle(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Session) handOver() error {
 	return s.dump(c)
 }
 
-// dump relays such a command to c, and what comes of it.
+// dump relays a replication command to c, and its answer.
 func (r *relay) dump(c *backend.Conn) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *relay) dump(c *backend.Conn) error {
 	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
-		// what the client says: acknowledgements, its end
+		// The client sends acknowledgements and its end.
 		err := copyStream(c.Conn, r.at.client.Conn, func() {})
 		c.Abort()
 		ended <- err
@@ -62,13 +62,13 @@ func (r *relay) dump(c *backend.Conn) error {
 	err := copyStream(r.at.client.Conn, c.Conn, func() { r.at.tally.ReportLong(r.at.client.Conn, c) })
 	r.at.client.Abort()
 	<-ended
-	_ = r.at.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
+	_ = r.at.abandon(c, errClientGone) // an idle server may not notice the end
 	return fmt.Errorf("%w: %w", errQuit, err)
 }
 
 var errDumpRefused = errors.New("the server has refused a dump")
 
-// copyStream passes bytes on as they come, until from ends. It calls passed after each.
+// copyStream passes bytes on as they come, until from ends. It calls passed after each write.
 func copyStream(to, from *protocol.Conn, passed func()) error {
 	for {
 		if b := from.Buffered(); len(b) > 0 {

@@ -8,8 +8,8 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// resetConnection makes the session like a new one of the same user: one
-// connection is reset by its server, the others are closed.
+// resetConnection makes the session like a new one of the same user. The current server resets its
+// connection. The others are closed.
 func (s *Session) resetConnection() error {
 	if s.cur != nil {
 		if _, err := s.Attach(); err != nil {
@@ -41,7 +41,7 @@ func (s *Session) resetConnection() error {
 		hello := cur.Hello()
 		s.state.SetCollation(s.login.Collation)
 		s.state.StartMode(serverOf(hello), s.login.Collation)
-		if !hello.MariaDB { // the character set is the server's default, whatever the login said
+		if !hello.MariaDB { // the server's default, in spite of the login
 			s.state.AskMode()
 			s.state.SetNames()
 		}
@@ -60,14 +60,14 @@ func (s *Session) resetState() {
 	s.numbers.Forget()
 }
 
-// resetInPlace resets a connection that could not be opened again, for want of a
-// password.
+// resetInPlace resets a connection that could not be opened again, because the proxy has no
+// password for it.
 func (s *Session) resetInPlace(c *backend.Conn) bool {
 	_, err := s.login.Account.UsesUserCredentials(c.Shard(), s.routes.Default())
 	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
-// changeUser checks the new user as a login does; the session then starts anew.
+// changeUser checks the new user as a login does. The session then starts anew.
 func (s *Session) changeUser(payload []byte) error {
 	if err := s.settle(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Session) changeUser(payload []byte) error {
 	if err := s.client.flush(); err != nil {
 		return err
 	}
-	// The dialogue reads packets from the same buffer: the command must be out of it.
+	// The dialogue reads packets into the same buffer.
 	command := append([]byte(nil), payload...)
 	s.batch.drop()
 	if err := s.client.until(time.Now().Add(s.set.Login.Timeout)); err != nil {
@@ -89,7 +89,7 @@ func (s *Session) changeUser(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	// Whatever comes of it, the session that was is over.
+	// The old session is over, whatever the result.
 	s.closeBackends()
 	s.routes = s.set.routesFor(s.login.AtAdmin)
 	s.dropTallies()

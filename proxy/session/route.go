@@ -25,11 +25,11 @@ import (
 // route is what would become of a statement.
 type route struct {
 	kind      stats.Kind
-	shard     *backend.Shard // nil: it needs none
-	why       string         // it is that shard
-	sequences []string       // with how many numbers of each
-	text      []byte         // that the server would get in the place of the client's; nil: that
-	pins      state.Pins     // that the session would have by it
+	shard     *backend.Shard // nil: no shard
+	why       string         // reason for this shard
+	sequences []string       // with the count of numbers of each
+	text      []byte         // the server's text; nil: the client's
+	pins      state.Pins     // the pins that the session would get
 	refused   *protocol.ServerError
 	note      string
 }
@@ -42,7 +42,8 @@ type explanation struct {
 	kills    *kill.Kills
 }
 
-// explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
+// explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed. p is the prepared statement,
+// or nil.
 func (t *texts) explainRoute(sql []byte, p *prepared) error {
 	if !t.at.login.Account.Admin {
 		return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
@@ -51,8 +52,7 @@ func (t *texts) explainRoute(sql []byte, p *prepared) error {
 		return err
 	}
 	if t.at.login.AtAdmin {
-		// it explains what would happen where clients connect; questions to servers are asked as
-		// this user
+		// The answer is about the addresses of clients. It asks the servers as this user.
 		t.at.routes = t.at.set.Routes
 		defer func() {
 			t.at.closeBackends()
@@ -71,8 +71,8 @@ func (t *texts) explainRoute(sql []byte, p *prepared) error {
 	return t.answers.table(r.table(), p)
 }
 
-// decide finds out what would become of a text. An error that is not the session's end is
-// why it would be refused.
+// decide finds out what would become of a text. An error that does not end the session is the error
+// that the text would get.
 func (e *explanation) decide(r *route, sql []byte) error {
 	st := &e.planning.stmt
 	e.planning.analyze(sql)
@@ -157,14 +157,14 @@ func (e *explanation) decide(r *route, sql []byte) error {
 	return nil
 }
 
-// routeTicket is decide for a ticket. served is false if the text is handled as any other.
+// routeTicket is decide for a ticket. served is false if the text is handled like any other.
 func (e *explanation) routeTicket(r *route, t *ticket.Ticket, sql []byte) (served bool, err error) {
 	var then statement.Statement
 	_, alone, served := e.tickets.ticketServed(t, sql, &then)
 	key, ok := e.tickets.keyOf(t, e.state.Charset)
 	switch {
 	case !served && !alone && !e.planning.severalAgreed():
-		return false, nil // an error there
+		return false, nil // the text is an error there
 	case !served || !ok:
 		return false, e.tickets.mayLeaveToServer(t)
 	}
@@ -177,9 +177,8 @@ func (e *explanation) routeTicket(r *route, t *ticket.Ticket, sql []byte) (serve
 	return true, nil
 }
 
-// routeKind looks at what kind of statement it is: done is true if no server gets it.
-// Otherwise schema is that whose shard it goes to, where elsewhere says that this is not the
-// session's own.
+// routeKind looks at the kind of the statement. done says that no server gets it. Otherwise the
+// statement goes to the shard of schema. elsewhere says that this may not be the session's.
 func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
 	st := &e.planning.stmt
 	schema = e.state.Schema
@@ -223,7 +222,7 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 	return schema, false, false, nil
 }
 
-// routeTo says which shard statements for a schema go to, and why.
+// routeTo records which shard statements for a schema go to, and why.
 func (e *explanation) routeTo(r *route, schema string) {
 	r.shard = e.at.routes.ForSchema(schema)
 	switch {
@@ -241,13 +240,13 @@ func (e *explanation) routeTo(r *route, schema string) {
 	}
 }
 
-// remarkOnSchemas names schemas in the text that another shard owns. No statement is routed by
-// them.
+// remarkOnSchemas adds a note on schemas in the text that another shard owns. They do not route the
+// statement.
 func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
 	for _, name := range statement.SchemasNamed(sql, e.state.Mode) {
 		in, err := e.planning.InUTF8([]byte(name), e.state.Charset)
 		if err != nil {
-			continue // it is no name here
+			continue // these bytes are no name
 		}
 		owner := e.at.routes.Owner(string(in))
 		if owner == nil || owner == r.shard {
@@ -261,7 +260,7 @@ func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
 	}
 }
 
-// routeCalls is decide for a text with calls, or with keys that are filled in.
+// routeCalls is decide for a text with calls or filled keys.
 func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
 	st := &e.planning.stmt
 	a, err := e.planning.planCalls(query, sql, plan.Explained)
@@ -280,8 +279,8 @@ func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) 
 	return nil
 }
 
-// placeholders is a text as the server would get it, with ? for what is only known when
-// it is sent.
+// placeholders returns the text as the server would get it, with ? for values that depend on the
+// moment.
 func (e *explanation) placeholders(st *statement.Statement, sql []byte, a *plan.Action) []byte {
 	subs := a.Substitutions(st, e.state, e.at.id, protocol.Placeholder)
 	for i := range subs {
@@ -324,7 +323,7 @@ func (r *route) addNumbers(name []byte, n uint64, eachRow bool) {
 	r.sequences = append(r.sequences, text)
 }
 
-// routeColumns are those of EXPLAIN FORMAT=ROUTE.
+// routeColumns are the columns of EXPLAIN FORMAT=ROUTE.
 var routeColumns = func() (all []protocol.Column) {
 	for _, name := range [...]string{"kind", "shard", "why", "node", "sequences", "text", "pin", "code", "sqlstate", "message"} {
 		c := protocol.Column{Name: name, Charset: 45, Length: 4 * 1024, Type: mysql.MYSQL_TYPE_VAR_STRING, Decimals: 39}

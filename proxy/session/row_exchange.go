@@ -12,7 +12,7 @@ import (
 	"seqproxy/proxy/kill"
 )
 
-// rowExchange passes one answer on.
+// rowExchange passes on one answer and fills numbers into its rows.
 type rowExchange struct {
 	r       *relay
 	c       *backend.Conn
@@ -25,7 +25,7 @@ type rowExchange struct {
 // relay passes on what the server sends until its answer has ended.
 func (x *rowExchange) relay() error {
 	r, c := x.r, x.c
-	partly := false // some of the answer was passed on
+	partly := false // the client has a part of the answer
 	for {
 		n, w, ev := x.f.Walk(c.Buffered())
 		x.bytes += uint64(n)
@@ -60,14 +60,14 @@ func (x *rowExchange) pass(b []byte) error {
 	return x.r.at.client.write(b)
 }
 
-// ended records what the statement has left.
+// ended records the effects of the statement.
 func (x *rowExchange) ended() error {
 	r, c := x.r, x.c
 	noteError(c)
 	r.noteNotice(c, nil, false)
 	r.timed(c, x.bytes)
 	r.at.state.Answered(idOfConn(c), c.Answer.Rows)
-	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
+	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would do
 		r.at.state.LastID.Given(last)
 		r.at.state.LastID.Rows = true // the server has counted them
 	}
@@ -78,8 +78,8 @@ func (x *rowExchange) ended() error {
 	return nil
 }
 
-// refuse ends the client's result with an error in the place of the next row, as a server does, and
-// reads what the server still sends.
+// refuse ends the client's result with an error in place of the next row, as a server does, and
+// drops the rest of the server's answer.
 func (x *rowExchange) refuse(cause error) error {
 	r, c := x.r, x.c
 	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
@@ -100,7 +100,7 @@ func (x *rowExchange) refuse(cause error) error {
 	if !killed {
 		return nil
 	}
-	// The KILL may have come when the statement had ended: then the next one is hit.
+	// The KILL may have come after the statement's end. Then it hits the next one.
 	var hit *protocol.ServerError
 	if _, err := r.at.Ask(c, "DO 0"); err != nil && !errors.As(err, &hit) {
 		return err
@@ -108,11 +108,10 @@ func (x *rowExchange) refuse(cause error) error {
 	return nil
 }
 
-// swallowPatience is how long rows that nobody gets are read before the server gets a KILL for the
-// statement.
+// swallowPatience is how long the session drops rows before it kills the statement.
 const swallowPatience = 500 * time.Millisecond
 
-// swallow reads the rest of the server's answer. killed: the server has got a KILL for the
+// swallow drops the rest of the server's answer. killed says that the server has got a KILL for the
 // statement.
 func (x *rowExchange) swallow() (killed bool, err error) {
 	r, c := x.r, x.c
@@ -147,8 +146,8 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 	}
 }
 
-// kill has the server end the statement. If the server cannot be reached, the rest of the rows is
-// awaited.
+// kill makes the server end the statement. If the server refuses the KILL, the session waits for
+// the rest of the rows.
 func (x *rowExchange) kill() error {
 	creds, ok := x.r.at.login.Account.Credentials(x.c.Shard())
 	if !ok {
@@ -158,5 +157,5 @@ func (x *rowExchange) kill() error {
 	if kill.IsServerError(err) || errors.Is(err, kill.ErrLogin) {
 		return nil
 	}
-	return err // an order that may still be carried out
+	return err // the KILL may still come into effect
 }

@@ -15,36 +15,36 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// Session is one client's connection and its state. Its goroutine is the only
-// one that touches it, but for what is done from outside under mu.
+// Session is one client's connection and its state. Only its goroutine touches it, except for what
+// other goroutines do under mu.
 type Session struct {
 	srv  Server
-	doom kill.Doom // why the session is being ended from outside
+	doom kill.Doom // why another goroutine ends the session
 
 	client  client
 	login   login.Login
 	state   state.State
-	numbers keys.Taker // of sequences
-	kills   kill.Kills // that its client asks for
+	numbers keys.Taker // takes the numbers of sequences
+	kills   kill.Kills // the KILLs of its client
 	idle    idleness
 	tally   stats.Tally
 
 	prepared preparedSet
 
-	attachment // to servers
-	relay      // of commands and answers
+	attachment // its connections to servers
+	relay      // passes commands and answers on
 	ground     ground
-	order      // of answers
-	planning   // of what becomes of commands
-	answers    // of our own
+	order      // keeps the answers in order
+	planning   // decides what becomes of commands
+	answers    // makes the proxy's own answers
 	tickets
-	delivery // of texts
-	texts    // by what they ask for
-	executor // of prepared statements
+	delivery // sends texts
+	texts    // distinguishes texts
+	executor // runs prepared statements
 }
 
-// New makes the session of a client that has connected. It ends with ctx. If it is not served, the
-// caller drops it.
+// New makes the session of a client that has connected. It ends with ctx. The caller drops it if it
+// is not served.
 func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, atAdmin bool) *Session {
 	set := shared.Settings.Load()
 	s := &Session{srv: srv, client: client{Conn: conn}}
@@ -58,7 +58,7 @@ func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, a
 	return s
 }
 
-// connect gives the rooms of a session what they see of each other.
+// connect connects the parts of a session with each other.
 func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	a, r := &s.attachment, &s.relay
 	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
@@ -84,8 +84,8 @@ func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	}
 }
 
-// Serve runs one client from greeting to close. It owns the client's connection
-// and every backend connection, and closes them however it returns.
+// Serve runs one client from greeting to close. It owns the client's connection and every backend
+// connection, and closes them in any case.
 func (s *Session) Serve() {
 	defer s.cancel()
 	defer s.client.Close()
@@ -113,7 +113,7 @@ func (s *Session) commands() error {
 			return s.outOfOrder(0)
 		}
 		if !ok {
-			// Everything that has come is understood: get the answers, then wait.
+			// All bytes were handled: get the answers, then wait.
 			if s.share.bytes > 0 {
 				s.share.relayed = true
 				s.batch.payload = nil
@@ -136,7 +136,7 @@ func (s *Session) commands() error {
 		if err != nil {
 			return err
 		}
-		if s.batch.size > 0 { // it is in it
+		if s.batch.size > 0 { // the command waits in the batch
 			continue
 		}
 		s.batch.drop()
@@ -153,8 +153,8 @@ func (s *Session) commands() error {
 	}
 }
 
-// beginCommand begins a command: it forgets what concerns the one before, and uses the settings of
-// now. payload is nil if not all of the command is in memory. An error is the end of the session.
+// beginCommand begins a command: it forgets the one before, and takes the present settings. payload
+// is nil if the command is not in memory as a whole. An error ends the session.
 func (s *Session) beginCommand(payload []byte) error {
 	s.batch.payload = payload
 	if now := s.shared.Settings.Load(); s.set != now || s.routes != now.Routes && !s.login.AtAdmin {
@@ -167,9 +167,8 @@ func (s *Session) beginCommand(payload []byte) error {
 	return nil
 }
 
-// command handles one command, given as its payload: it takes it into the batch,
-// or answers it. An error that the client gets is no error here; one that is
-// returned ends the session.
+// command handles one command, given as its payload: it puts it into the batch, or answers it. It
+// returns only an error that ends the session. Others go to the client.
 func (s *Session) command(payload []byte) error {
 	if len(payload) == 0 {
 		return s.answerAlone(func() error { return unknownCommand() })
@@ -223,7 +222,7 @@ func (s *Session) command(payload []byte) error {
 	return s.answerAlone(func() error { return unknownCommand() })
 }
 
-// setOption relays COM_SET_OPTION and remembers it for further shards.
+// setOption relays COM_SET_OPTION and keeps it for other shards.
 func (s *Session) setOption(payload []byte) error {
 	option := append([]byte(nil), payload[1:]...)
 	if s.routes.Default() == nil {
@@ -239,8 +238,8 @@ func (s *Session) setOption(payload []byte) error {
 	return nil
 }
 
-// await waits until more of the client's bytes are there. A command too long to
-// be buffered is handled on the way.
+// await waits until more of the client's bytes are there. It also handles a command that is too
+// long for the buffer.
 func (s *Session) await() error {
 	if err := s.client.flush(); err != nil {
 		return err
@@ -284,9 +283,9 @@ func (s *Session) await() error {
 	return err
 }
 
-// beginWait says that the session waits for a command, which a shutdown or the end of a
-// backend connection may end. If such an end has come already it is an error, or the
-// session is to look for it first.
+// beginWait begins the wait for a command. A shutdown or the end of a backend connection may end
+// the wait. If a shutdown has already come, beginWait returns an error. If a connection may have
+// ended, look says that the caller must look first.
 func (s *Session) beginWait(now time.Duration) (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,9 +304,9 @@ func (s *Session) beginWait(now time.Duration) (look bool, err error) {
 	return false, nil
 }
 
-// endWait says that the session has something to do, unless err is why it ends: a
-// command, or to look after its backend connections. Reading more of a command must
-// not fail because of what came meanwhile.
+// endWait ends the wait. err is how the wait ended, and what it returns ends the session. look says
+// that the caller must look for closed backend connections. It removes the deadline that ended the
+// wait, since the rest of a command needs more reads.
 func (s *Session) endWait(err error) (look bool, _ error) {
 	now := stats.Clock()
 	s.tally.Begins(now)
@@ -327,7 +326,7 @@ func (s *Session) endWait(err error) (look bool, _ error) {
 	return look, s.client.until(time.Time{})
 }
 
-// reportLocked reports what the session has done, and where it is.
+// reportLocked reports what the session has done, and where it is. The caller has locked mu.
 func (s *Session) reportLocked(now time.Duration) {
 	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
 	if s.cur != nil {
@@ -336,7 +335,7 @@ func (s *Session) reportLocked(now time.Duration) {
 	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.shared.Counters.Overheads)
 }
 
-// Drains reports whether the sessions of the address that this one came to end when they can.
+// Drains reports whether the sessions at this one's address should end when they can.
 func (s *Session) Drains() bool {
 	if s.login.AtAdmin {
 		return s.shared.AdminEnds.Load()
@@ -344,11 +343,10 @@ func (s *Session) Drains() bool {
 	return s.shared.Draining.Load()
 }
 
-// leaves reports whether the session ends now: the server drains, and nothing is left that the
-// client could not begin anew elsewhere.
+// leaves reports whether the session ends now: the server drains, and no transaction is open.
 func (s *Session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
 
-// trim gives up what an unusually large command left behind, before a wait.
+// trim frees the memory of an unusually large command, before a wait.
 func (s *Session) trim() {
 	s.stmt.Trim()
 	if s.planner != nil && !s.planner.Trim() {
@@ -359,7 +357,7 @@ func (s *Session) trim() {
 	}
 }
 
-// dropTallies has the totals keep what is counted of shards that the session has done with.
+// dropTallies adds to the totals the counts of shards that the session no longer uses.
 func (s *Session) dropTallies() {
 	s.tally.Drop(func(shard *backend.Shard) bool { return s.conns[shard] == nil && !s.routes.Has(shard) }, &s.shared.Mu, &s.shared.Totals)
 }

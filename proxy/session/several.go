@@ -8,9 +8,8 @@ import (
 	"seqproxy/statement"
 )
 
-// several handles a text of several statements, or of one that may hide others. A USE
-// among them has changed the schema if all went well; if not, the shard is the same in
-// any case.
+// several handles a text of several statements, or of one that may hide others. A successful USE
+// among them changes the schema. The shard stays in any case.
 func (t *texts) several(sql []byte) error {
 	if err := t.at.waitOutPause(); err != nil {
 		return err
@@ -23,7 +22,7 @@ func (t *texts) several(sql []byte) error {
 		if err := t.mayExecuteAny(); err != nil {
 			return err
 		}
-		if t.planning.stmt.Words&statement.MayBringRows != 0 { // with PREPARE
+		if t.planning.stmt.Words&statement.MayBringRows != 0 { // it has a PREPARE
 			if err := t.preparesUnseen(); err != nil {
 				return err
 			}
@@ -43,8 +42,8 @@ func (t *texts) several(sql []byte) error {
 	return t.at.keepStep(t.at.cur)
 }
 
-// mayPassSeveral is an error where a text of several statements, or of one that may hide others,
-// cannot go to the session's shard. It returns the schema that the last USE among them names.
+// mayPassSeveral returns an error if a text of several statements, or of one that may hide others,
+// cannot go to the session's shard. It returns the schema of the last USE among them.
 func (p *planning) mayPassSeveral(sql []byte) (used []byte, err error) {
 	if used, err = p.schemasInside(sql); err != nil {
 		return nil, err
@@ -52,11 +51,10 @@ func (p *planning) mayPassSeveral(sql []byte) (used []byte, err error) {
 	return used, p.refuseInside(&p.stmt, p.state.Charset, "among several statements in one text")
 }
 
-// schemasInside refuses several statements in one text when one among them would
-// leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
-// returns the schema that the last USE names, a copy. Where a part of the text was not
-// read, each piece between semicolons is looked at, too, even if it may lie in a string:
-// there it is hardly ever such a statement and nothing else.
+// schemasInside refuses several statements in one text if one of them would leave the shard (USE),
+// or belongs to another one (CREATE DATABASE and its like). It returns a copy of the schema of the
+// last USE. If a part of the text was not understood, it also looks at each piece between
+// semicolons, even if it may be in a string: a string hardly ever has just such a statement there.
 func (p *planning) schemasInside(sql []byte) (used []byte, err error) {
 	if schema := p.stmt.Schema; len(schema) > 0 && p.at.elsewhere(string(schema)) {
 		return nil, errSchemaInside(schema)
@@ -94,8 +92,8 @@ func errSchemaInside(schema []byte) error {
 		"among several statements in one text: send it alone", schema)
 }
 
-// refuseInside refuses statements about sequences that stand inside a text which goes to
-// the server: MariaDB would make a sequence of its own there.
+// refuseInside refuses statements about sequences inside a text that goes to the server, where
+// MariaDB would make a sequence of its own.
 func (p *planning) refuseInside(st *statement.Statement, charset, where string) error {
 	if st.Words&statement.SequenceStatement == 0 {
 		return nil
@@ -105,7 +103,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 		for _, name := range st.Sequence.Names {
 			name, err := p.InUTF8(name, charset)
 			if err != nil {
-				continue // it is no name here
+				continue // these bytes are no name
 			}
 			is, err := p.at.set.names.Exists(&p.numbers.Patience, name)
 			if err = p.numbers.Patience.Over(err); err != nil {
@@ -120,8 +118,8 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 	return protocol.NotSupported("a statement about sequences %s is not supported: send it alone", where)
 }
 
-// defaultStepInside reports whether several statements in one text, if all go well, leave the
-// session's step at its default; see keepStep.
+// defaultStepInside reports whether several statements in one text, if all succeed, set the
+// session's step to its default: see keepStep.
 func (p *planning) defaultStepInside(sql []byte) (lost bool) {
 	if p.at.set.steps.Stride() <= 1 {
 		return false

@@ -16,10 +16,10 @@ import (
 
 // Shared is what the sessions of one Server share.
 type Shared struct {
-	Settings       atomic.Pointer[Settings] // those of now
+	Settings       atomic.Pointer[Settings] // the present settings
 	PausedSessions atomic.Int64             // sessions that wait for a paused shard
-	Draining       atomic.Bool              // sessions of clients end when they can
-	AdminEnds      atomic.Bool              // the same at the admin address
+	Draining       atomic.Bool              // clients' sessions end when they can
+	AdminEnds      atomic.Bool              // sessions at the admin address end when they can
 	Stopping       chan struct{}            // closed when draining begins
 
 	Gate     login.Gate
@@ -27,27 +27,26 @@ type Shared struct {
 	Log      *zap.Logger
 	Counters stats.Counters
 
-	// Mu guards Totals, and what the Server knows of its sessions. It is taken before that of a
-	// session.
+	// Mu guards Totals, and the Server's list of sessions. It is locked before a session's mu.
 	Mu     sync.Mutex
 	Totals stats.Totals
 
-	// Address and AdminAddress are what the Server listens on; nil: there is none.
+	// Address and AdminAddress are what the Server listens on; nil: none.
 	Address, AdminAddress net.Addr
 
-	texts         *statement.Cache // of all sessions
+	texts         *statement.Cache // analysed texts of all sessions
 	ownersAsked   sync.Once
-	ownersUnknown string // why the answer did not come then; for those who have passed ownersAsked
+	ownersUnknown string // why the owners did not come; valid after ownersAsked
 	columns       columnCache
-	// ReceivePeriod is the constant of that name, but in tests.
+	// ReceivePeriod is receivePeriod, except in tests.
 	ReceivePeriod time.Duration
 }
 
-// cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
+// cachedTexts bounds the analysed texts in the cache. Each takes at most 8 KiB.
 const cachedTexts = 1024
 
-// NewShared makes what the sessions of a Server share. version is the proxy's own, for servers; ""
-// leaves it out.
+// NewShared makes what the sessions of a Server share. version is the proxy's own, to send to
+// servers. "" omits it.
 func NewShared(killer *kill.Killer, version string, log *zap.Logger) *Shared {
 	s := &Shared{
 		Stopping: make(chan struct{}), Killer: killer, Log: log, Counters: stats.Counters{Since: time.Now()},
@@ -57,11 +56,11 @@ func NewShared(killer *kill.Killer, version string, log *zap.Logger) *Shared {
 	return s
 }
 
-// Server is what a session needs of the Server that it is of.
+// Server is what a session needs of its Server.
 type Server interface {
 	kill.Sessions
-	// Stats is what COM_STATISTICS shows where no server answers it, with Sessions.
+	// Stats returns what COM_STATISTICS shows without a server, with Sessions.
 	Stats() stats.Stats
-	// Sessions is how many clients are connected.
+	// Sessions returns the number of connected clients.
 	Sessions() int
 }

@@ -13,25 +13,24 @@ import (
 	"seqproxy/statement/redact"
 )
 
-// Bounds of what a session keeps of texts, for the log of slow statements, until they are
-// answered: of one, and of all that its client has sent at a time.
+// Bounds of the texts that a session keeps for the log of slow statements until they are answered:
+// bytes of one, and of all that its client has sent at a time.
 const (
 	maxHead  = redact.Longest
 	maxHeads = 4 * maxHead
 )
 
-// slow is what a session keeps of the statements in hand, in case they prove slow. Only its
-// goroutine touches it. A statement takes from when it was read, or the one before it was answered:
-// see tally.Mark. Where a client has sent several at a time the clock is read only where a server
-// was waited for, so the proxy's own time, such as a wait for a number, may count for the one
-// behind.
+// slow keeps what a log line about a slow statement needs. Only the session's goroutine touches it.
+// A statement's time begins when it was read, or when the one before it was answered: see
+// tally.Mark. If a client sends several at a time, the clock is read only after a wait for a
+// server. So the proxy's own time, such as a wait for a number, may count for the next statement.
 type slow struct {
 	at *attachment
 
-	text   head   // of the last that was taken
-	inHand bool   // a statement was taken and is not done with
-	code   uint16 // of the error of the proxy's own that the last was answered with; 0 if with none
-	bytes  uint64 // of the last answer of a server
+	text   head   // of the last statement
+	inHand bool   // the last statement is not finished
+	code   uint16 // of the proxy's own error as the last answer; 0: none
+	bytes  uint64 // of a server's last answer
 	texts  []byte // the beginnings of texts
 }
 
@@ -43,14 +42,14 @@ type head struct {
 	read     reading
 }
 
-// textHead is the beginning of the text of a prepared statement.
+// textHead is the beginning of a prepared statement's text.
 type textHead struct {
 	text []byte
 	cut  bool
 	read reading
 }
 
-// reading is how a session's texts are read at one moment, and what is not known of it.
+// reading is how a session's texts are read at one moment, and what is unknown about that.
 type reading struct {
 	mode                                       lex.Mode
 	modeUnknown, quotesUnknown, escapesUnknown bool
@@ -65,7 +64,8 @@ func (w *slow) reading() reading {
 	}
 }
 
-// redact returns what may be logged of a text: nothing if it could be read in another way, too.
+// redact returns what the log may have of a text: nothing if the text can be read in another way,
+// too.
 func (r reading) redact(text []byte, cut bool) []byte {
 	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
 		st := state.State{Mode: r.mode, ModeUnknown: r.modeUnknown, EscapesUnknown: r.escapesUnknown}
@@ -76,8 +76,8 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	return redact.Append(nil, text, r.mode, cut)
 }
 
-// keepsTexts reports whether texts are kept until they are answered: in case they are slow, or have
-// an insert id that they do not explain.
+// keepsTexts reports whether sessions keep texts until they are answered, for the log of slow
+// statements and of unexplained insert ids.
 func (s *Settings) keepsTexts() bool {
 	if s.SlowStatement > 0 {
 		return true
@@ -95,8 +95,8 @@ func (w *slow) headOf(sql []byte) textHead {
 	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), w.reading()}
 }
 
-// keepText keeps the beginning of a statement that begins to be handled, where texts are kept.
-// more: text is only its beginning.
+// keepText keeps the beginning of a statement that is being handled, if keepsTexts. more says that
+// the statement goes on after text.
 func (r *relay) keepText(text []byte, more bool) {
 	r.slow.keep(text, r.slow.reading(), more, r.batch.size == 0)
 }
@@ -109,7 +109,7 @@ func (r *relay) keepPreparedText(p *prepared) {
 	}
 }
 
-// keep keeps the beginning of a text. first: nothing waits for its answer.
+// keep keeps the beginning of a text. first says that nothing waits for its answer.
 func (w *slow) keep(text []byte, read reading, more, first bool) {
 	if first {
 		w.texts, w.bytes = w.texts[:0], 0
@@ -122,8 +122,8 @@ func (w *slow) keep(text []byte, read reading, more, first bool) {
 	}
 }
 
-// several reports whether the client has sent more than one statement at a time, so that the time
-// of each is measured. more: one comes behind the present one.
+// several reports whether the client has sent more than one statement at a time, so that each has a
+// time of its own. more says that one follows the present one.
 func (w *slow) several(more bool) bool {
 	n := w.at.tally.Round
 	if w.at.tally.Kind != stats.NoStatement {
@@ -142,8 +142,7 @@ func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	}
 }
 
-// timed measures the statement in hand, which was sent alone, when its answer of so many bytes has
-// come.
+// timed measures the statement that was sent alone, when its answer of that many bytes has come.
 func (r *relay) timed(c *backend.Conn, bytes uint64) {
 	r.slow.bytes = bytes
 	if r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
@@ -151,8 +150,7 @@ func (r *relay) timed(c *backend.Conn, bytes uint64) {
 	}
 }
 
-// round looks, when all statements in hand are answered or the session ends, whether
-// the last of them was slow.
+// round checks whether the last statement was slow, when all are answered or the session ends.
 func (w *slow) round(now time.Duration) {
 	if !w.inHand {
 		return
@@ -173,12 +171,12 @@ func (w *slow) logLast(took time.Duration) {
 	if !kind.Sent() {
 		shard = nil
 	}
-	// only this goroutine changes them
+	// Only this goroutine changes conns, so it needs no lock.
 	w.logSlow(took, kind, w.text, w.bytes, shard, w.at.conns[shard], w.code)
 }
 
-// serverFields say who has answered, and with which error if it was one: here if that is
-// not 0. shard is nil if nobody was asked, c if the connection is gone.
+// serverFields returns the log fields of who answered, and with which error. here is the code of
+// the proxy's own error, or 0. shard is nil if no server was asked, c if its connection is gone.
 func serverFields(shard *backend.Shard, c *backend.Conn, here uint16) (fields []zap.Field) {
 	code := here
 	if shard != nil {
@@ -206,7 +204,7 @@ func (w *slow) logSlow(took time.Duration, kind stats.Kind, text head, bytes uin
 		zap.ByteString(logfield.NameStatement, w.redacted(text)))...)
 }
 
-// redacted returns what may be logged of a text that is kept, if it is.
+// redacted returns what the log may have of a kept text.
 func (w *slow) redacted(text head) []byte {
 	if !text.kept {
 		return []byte(redact.NotUnderstood)
