@@ -413,6 +413,61 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// Who may not see triggers must not take a table for one without: its trigger would not run.
+func TestATicketTableIsServedWhereItsTriggersAreSeen(t *testing.T) {
+	p := newPlace(t)
+	ids := p.schema + "_ids"
+	p.exec(t, "CREATE SCHEMA "+ids)
+	t.Cleanup(func() { p.exec(t, "DROP SCHEMA "+ids) })
+	p.exec(t, "CREATE TABLE "+ids+".plain (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	p.exec(t, "CREATE TABLE "+ids+".triggered (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	p.exec(t, "CREATE TRIGGER "+ids+".tr AFTER INSERT ON "+ids+".triggered FOR EACH ROW SET @a = 1")
+	const documented = "SELECT, INSERT, DELETE, TRIGGER, LOCK TABLES"
+	for _, c := range []struct {
+		name, grant string
+		served      bool
+	}{
+		{"what the page says", "GRANT " + documented + " ON IDS.* TO USER", true},
+		{"with a wildcard escaped", "GRANT " + documented + " ON `ESCAPED`.* TO USER", true},
+		{"everywhere", "GRANT ALL ON *.* TO USER", true},
+		{"on the table", "GRANT SELECT, INSERT, DELETE, LOCK TABLES ON IDS.* TO USER; GRANT TRIGGER ON IDS.plain TO USER", true},
+		{"by a role", "CREATE ROLE r_IDS; GRANT " + documented + " ON IDS.* TO r_IDS; GRANT r_IDS TO USER; " + p.defaultRole("r_IDS", "USER"), true},
+		{"without TRIGGER", "GRANT SELECT, INSERT, DELETE, LOCK TABLES ON IDS.* TO USER", false},
+		{"on another table", "GRANT SELECT, INSERT, DELETE, LOCK TABLES ON IDS.* TO USER; GRANT TRIGGER ON IDS.triggered TO USER", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			as, o := p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), sequence.Options{Servers: make([]sequence.ServerOptions, 1)}
+			as(&o)
+			user := "'" + o.Servers[0].User + "'@'%'"
+			for text := range strings.SplitSeq(strings.NewReplacer("IDS", ids, "ESCAPED", strings.ReplaceAll(ids, "_", `\_`), "USER", user).Replace(c.grant), "; ") {
+				p.exec(t, text)
+			}
+			if strings.Contains(c.grant, "ROLE") {
+				t.Cleanup(func() { p.exec(t, "DROP ROLE r_"+ids) })
+			}
+			core, logs := observer.New(zap.WarnLevel)
+			s := p.open(t, as, func(o *sequence.Options) { o.Logger = zap.New(core) })
+			if _, err := s.TicketTable(ids, "plain").Insert(t.Context(), nil); (err == nil) != c.served || err != nil && !errors.Is(err, sequence.ErrNoTicket) {
+				t.Errorf("a table without a trigger: got %v, want it served: %v", err, c.served)
+			}
+			if said := fmt.Sprint(logs.All()); !c.served && !strings.Contains(said, "GRANT TRIGGER ON `"+ids+"`.*") {
+				t.Errorf("logged %s, want the GRANT", said)
+			}
+			if _, err := s.TicketTable(ids, "triggered").Insert(t.Context(), nil); !errors.Is(err, sequence.ErrNoTicket) {
+				t.Errorf("a table with a trigger: got %v, want ErrNoTicket", err)
+			}
+		})
+	}
+}
+
+// defaultRole returns the statement that enables a role of an account.
+func (p place) defaultRole(role, account string) string {
+	if p.server.IsMariaDB() {
+		return "SET DEFAULT ROLE " + role + " FOR " + account
+	}
+	return "SET DEFAULT ROLE " + role + " TO " + account
+}
+
 // TestFlushDropsTheNumbersOfTicketTables flushes by the names that SQL makes of them, and with all
 // the others.
 func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {

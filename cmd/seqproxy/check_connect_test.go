@@ -229,6 +229,11 @@ func TestCheckTellsOfEveryStateOfASequenceServerWithTheStatementThatMendsIt(t *t
 			level: inspect.Wrong, parts: []string{"table: ", ".`tickets64`: it does not exist"}, mend: []string{"CREATE TABLE SCHEMA.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)"},
 		},
 		{
+			name: "a ticket table whose triggers are hidden", config: "[[ticket]]\ntable = 'SCHEMA.tickets64'", rights: allRights + ", LOCK TABLES",
+			set:   []string{aTable, "CREATE TABLE SCHEMA.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)"},
+			level: inspect.Wrong, parts: []string{"table: ", ".`tickets64`: the user may not see whether it has a trigger"}, mend: []string{"GRANT TRIGGER ON SCHEMA.* TO `ACCOUNT`@'%'"},
+		},
+		{
 			name: "a ticket table with a trigger", config: "[[ticket]]\ntable = 'SCHEMA.tickets64'", rights: allRights + ", LOCK TABLES, TRIGGER",
 			set: []string{
 				aTable, "CREATE TABLE SCHEMA.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)",

@@ -316,7 +316,7 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	sources := []*mysqltest.Server{mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...), mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)}
 	for _, s := range sources {
-		s.Exec(t, "CREATE SCHEMA tickets", "CREATE USER reader@'%' IDENTIFIED BY 'it''s' REQUIRE SSL", "GRANT SELECT, INSERT, DELETE, LOCK TABLES ON tickets.* TO reader@'%'")
+		s.Exec(t, "CREATE SCHEMA tickets", "CREATE USER reader@'%' IDENTIFIED BY 'it''s' REQUIRE SSL", "GRANT SELECT, INSERT, DELETE, TRIGGER, LOCK TABLES ON tickets.* TO reader@'%'")
 	}
 	password := write(t, "password", "it's\n")
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {

@@ -54,7 +54,7 @@ func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error)
 	}
 	switch {
 	case len(tables) == 0:
-		return nil, t.unfit("it does not exist, or the user may not see it", "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
+		return nil, t.unfit("it does not exist, or the user may not see it", grantRights)
 	case tables[0][0] != "BASE TABLE":
 		return nil, t.unfit("it is a "+tables[0][0]+", not a table", "name the table behind it")
 	}
@@ -81,6 +81,13 @@ func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error)
 	if len(triggers) > 0 {
 		return nil, t.unfit("it has a trigger, "+triggers[0][0]+", which would not run for numbers out of memory", "DROP TRIGGER "+define.Quote(t.Database)+"."+define.Quote(triggers[0][0])+", or leave the table to the server")
 	}
+	grants, err := link.Texts(ctx, conn, "SHOW GRANTS")
+	if err != nil {
+		return nil, fmt.Errorf("read the user's rights: %w", err)
+	}
+	if !slices.ContainsFunc(grants, func(g []string) bool { return t.showsTriggers(g[0]) }) {
+		return nil, t.unfit("the user may not see whether it has a trigger, which would not run for numbers out of memory", "GRANT TRIGGER ON "+define.Quote(t.Database)+".* TO the user")
+	}
 	l, err := t.read(columns, unique)
 	if err != nil {
 		return nil, err
@@ -90,6 +97,21 @@ func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error)
 	}
 	l.Engine = engine
 	return l, nil
+}
+
+// grantRights mends a lack of rights.
+const grantRights = "GRANT SELECT, INSERT, DELETE, TRIGGER, LOCK TABLES on its schema to the user"
+
+// showsTriggers reports whether a line of SHOW GRANTS has the right without which MySQL shows no
+// trigger. One for a pattern of schemas does not count: it ends where the schema has one of its own.
+func (t *Table) showsTriggers(grant string) bool {
+	rights, on, _ := strings.Cut(strings.TrimPrefix(grant, "GRANT "), " ON ")
+	if rights != "ALL PRIVILEGES" && !slices.Contains(strings.Split(rights, ", "), "TRIGGER") {
+		return false
+	}
+	on, _, _ = strings.Cut(on, " TO ")
+	on = strings.NewReplacer("`", "", `\`, "").Replace(on)
+	return on == "*.*" || on == t.Database+".*" || on == t.FullName()
 }
 
 // read interprets the columns: name, type, extra, and whether a new row must give a value.

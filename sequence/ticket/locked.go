@@ -37,7 +37,7 @@ func (t *Table) Lock(ctx context.Context, conn *sql.Conn, layout *Layout) (*Lock
 	}
 	if _, err := conn.ExecContext(ctx, "LOCK TABLES "+t.Quoted+" WRITE"); err != nil {
 		if link.HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
-			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
+			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), grantRights)
 		}
 		return nil, err
 	}
