@@ -10,29 +10,29 @@ type Do uint8
 
 // The actions.
 const (
-	Relay   Do = iota // it goes to the server as it is
+	Relay   Do = iota // it goes to the server unchanged
 	Reply             // the proxy answers it
-	Rewrite           // it goes there with its Numbers in it
+	Rewrite           // it goes to the server with its Numbers
 )
 
-// Action is what is done with a text. A session has one, whose memory the next plan uses again.
+// Action is what becomes of a text. A session has one, and the next plan reuses its memory.
 type Action struct {
 	Do Do
 	Numbers
-	Reads bool   // a statement behind the first takes numbers and reads LAST_INSERT_ID()
-	Late  []Late // what becomes of these, unless the text is prepared
-	// Previous: the first statement takes numbers and reads LAST_INSERT_ID().
+	Reads bool   // a statement after the first takes numbers and reads LAST_INSERT_ID()
+	Late  []Late // one for each such statement, unless the text is prepared
+	// Previous reports whether the first statement takes numbers and reads LAST_INSERT_ID().
 	Previous bool
 
 	subs []statement.Substitution
 }
 
-// Late is what becomes of a statement behind the first that takes numbers and reads
-// LAST_INSERT_ID(): the server makes the number of the call Leader that, when it comes to
-// the call At, behind which nothing reads it.
+// Late is for a statement after the first that takes numbers and reads LAST_INSERT_ID(). The server
+// sets LAST_INSERT_ID() to the number of the call Leader when it reaches the call At, since nothing
+// after At reads the old value.
 type Late struct{ Leader, At int }
 
-// maxKept is how many elements of a slice are kept from one text to the next.
+// maxKept bounds the elements of a slice that are kept from one text to the next.
 const maxKept = 16
 
 // clear makes a the plan of a text in which nothing is replaced.
@@ -44,11 +44,11 @@ func (a *Action) clear(calls int, fill *Filling) {
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
-// Substitutions says what stands in each call's place: in each statement the first number is the
-// one that LAST_INSERT_ID() gives afterwards. The caller puts in the values of numbers and of the
-// previous id. With Previous, the calls of LAST_INSERT_ID() in the first statement are replaced,
-// and those behind it stay. id is the connection id that the client knows, placeholder what the
-// rows bring where numbers are to be written. The result is valid until the next plan.
+// Substitutions returns what replaces each call. In each statement the first number becomes the one
+// that LAST_INSERT_ID() gives afterwards. The caller sets the values of numbers and of the previous
+// id. With Previous, the calls of LAST_INSERT_ID() in the first statement are replaced, and later
+// ones stay. id is the connection id that the client sees. placeholder is what rows have where
+// numbers go. The result is valid until the next plan.
 func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint32, placeholder uint64) []statement.Substitution {
 	subs := a.subs[:0]
 	for range st.Calls {
@@ -58,11 +58,11 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 	further, before := statement.AsUnsigned, statement.AsUnsigned
 	switch st.Kind {
 	case statement.Select, statement.With, statement.Values, statement.Multi:
-		// columns of a result
+		// These have columns of a result.
 		further, before = statement.AsFurther, statement.AsPrevious
 	}
 	clientID := ClientID(st, s)
-	first := -1 // the statement whose first number is in its place
+	first := -1 // the latest statement that has its first number
 	for i := range st.Calls {
 		call, slot := &st.Calls[i], &a.Slots[i]
 		switch {
@@ -106,19 +106,20 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 	return subs
 }
 
-// Hides reports whether what is put in a call's place is only known at each execution.
+// Hides reports whether a hidden parameter replaces a call, because its value depends on the
+// execution.
 func Hides(call *statement.FuncCall, sub *statement.Substitution) bool {
 	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Func != statement.PseudoThreadID && call.Place != statement.PlaceNever &&
 		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
 }
 
-// ClientID reports whether calls for the connection's id mean the one that the client knows. For a
-// server both are the variable pseudo_thread_id, which may be set.
+// ClientID reports whether calls for the connection's id mean the client's id. To a server both are
+// the variable pseudo_thread_id, which a client may set.
 func ClientID(st *statement.Statement, s *state.State) bool {
 	return st.ClientID && !s.Pinned(state.PinPseudoThreadID)
 }
 
-// readsID reports whether a call is one for LAST_INSERT_ID().
+// readsID reports whether a function is LAST_INSERT_ID().
 func readsID(f statement.Func) bool {
 	return f == statement.LastInsertID || f == statement.LastInsertIDVariable
 }

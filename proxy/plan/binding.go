@@ -2,29 +2,29 @@ package plan
 
 import "strings"
 
-// Binding is a column that gets its numbers from a sequence where a statement gives it
-// none. All are in UTF-8.
+// Binding is a column that gets its numbers from a sequence if a statement gives it none. The names
+// are in UTF-8.
 type Binding struct {
 	Schema   string // "" is every schema
 	Table    string
 	Column   string
 	Sequence string
-	// Texts: its keys are texts, or with Bytes bytes, as far as that is known
+	// Texts reports whether the keys are texts, or bytes if Bytes is set, as far as that is known.
 	Texts, Bytes bool
 }
 
-// Bindings are the columns that are bound, by their table's name in lower case. They do
-// not change.
+// Bindings are the bound columns, by their table's name in lower case. They do not change once they
+// are in use.
 type Bindings map[string][]Binding
 
-// Add appends a binding. Of several that name a table the first counts.
+// Add appends a binding. If several name a table, the first one counts.
 func (b Bindings) Add(one Binding) {
 	key := strings.ToLower(one.Table)
 	b[key] = append(b[key], one)
 }
 
-// Named returns those of the tables with this name, in any letter case. name is in
-// UTF-8, or any character set that has ASCII at its place.
+// Named returns the bindings of tables with this name, in any letter case. name is in UTF-8, or in
+// a character set that includes ASCII.
 func (b Bindings) Named(name []byte) []Binding {
 	var lower [64]byte
 	if len(name) > len(lower) || !ASCII(name) {
@@ -39,8 +39,8 @@ func (b Bindings) Named(name []byte) []Binding {
 	return b[string(lower[:len(name)])]
 }
 
-// BindingOf returns the one of list that is for a table, or nil. One that names the
-// schema counts more than one for all. With folds, letter case means nothing.
+// BindingOf returns the binding of a table from list, or nil. One with the schema counts before one
+// for all schemas. folds says that letter case does not matter.
 func BindingOf(list []Binding, schema, table string, folds bool) *Binding {
 	same := func(a, b string) bool { return a == b || folds && strings.EqualFold(a, b) }
 	var found *Binding

@@ -5,24 +5,24 @@ import (
 	"seqproxy/statement"
 )
 
-// Bringing is what has to be made true on a server before a statement that may look at it.
+// Bringing is what a server must get before it runs a statement that may read it.
 type Bringing struct {
 	ID       bool // LAST_INSERT_ID()
-	Keep     bool // and what the last statement left there has to stay
-	OverRow  bool // but not the ROW_COUNT() of a row that was put in
-	Last     bool // what stands for a last statement that was answered by the proxy
-	Selected bool // after a SELECT that brings the id
+	Keep     bool // together with ID: keep what the last statement has left there
+	OverRow  bool // together with Keep: except the ROW_COUNT() of an inserted row
+	Last     bool // the effects of the last statement, which the proxy answered
+	Selected bool // together with Last: the SELECT that brings ID has these effects
 }
 
-// Server is what Bring has to know of the server that a statement goes to.
+// Server describes the server that a statement goes to.
 type Server struct {
 	Conn    state.ConnID
 	MariaDB bool
 	Warned  bool // its last answer had warnings, or was an error
-	Exact   bool // LAST_INSERT_ID() has to be there before every statement
+	Exact   bool // every statement needs LAST_INSERT_ID() there
 }
 
-// The texts of those refusals.
+// Texts of refusals.
 const (
 	ranElsewhere  = "the last statement ran on another shard" // the error names the shard
 	losesWarnings = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
@@ -32,7 +32,7 @@ const (
 	countOfTicket = "ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first"
 )
 
-// Bring says what a statement with these traits needs where it goes to. It changes nothing.
+// Bring returns what a statement with these traits needs on its server. It changes nothing.
 func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	id := on.Exact || t.MovesLastID || t.readsLastID
 	if !t.readsLast {
@@ -48,7 +48,7 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	if st.LastConn != 0 && st.LastConn != on.Conn && t.readsCounts() {
 		return Bringing{}, Refusal{Why: RanElsewhere, Text: ranElsewhere}
 	}
-	// The proxy's own row was the last one if the server has sent none since.
+	// Without later rows from the server the last row is the proxy's own.
 	stale := t.Words&statement.ReadsFoundRows != 0 && st.LastID.Pending && !st.LastID.Rows
 	if !id && !stale {
 		return Bringing{}, Refusal{}
@@ -56,19 +56,19 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	if t.losesWarnings(st, on) {
 		return Bringing{}, Refusal{Why: NotSupported, Text: losesWarnings}
 	}
-	// FOUND_ROWS() is what is to stay
+	// FOUND_ROWS() must stay, so ROW_COUNT() is lost.
 	over := st.LastID.Inserted && t.Words&statement.ReadsFoundRows != 0
 	if over && t.Words&statement.ReadsRowCount != 0 {
 		return Bringing{}, Refusal{Why: NotSupported, Text: twoCounts}
 	}
-	// A statement that names LAST_INSERT_ID() and no more needs no more.
+	// A statement that reads just LAST_INSERT_ID() needs nothing else.
 	return Bringing{ID: true, Keep: t.readsCounts() || t.Words&statement.ReadsLastInsertID == 0, OverRow: over}, Refusal{}
 }
 
-// losesWarnings reports whether to bring LAST_INSERT_ID() to a server would clear warnings that the
+// losesWarnings reports whether bringing LAST_INSERT_ID() to a server would clear warnings that the
 // statement reads: MySQL has no statement that sets the one and keeps the other. SHOW VARIABLES,
-// which has the count among hundreds, shows none then. FOUND_ROWS() in the statement makes a
-// warning of its own there, which clears the others.
+// which has the count among hundreds of rows, then shows none. FOUND_ROWS() in the statement raises
+// a warning of its own, which clears the others anyway.
 func (t *Traits) losesWarnings(st *state.State, on Server) bool {
 	return st.LastID.Travels(on.Conn) && t.Words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings &&
 		t.Kind != statement.Show && !on.MariaDB && on.Warned

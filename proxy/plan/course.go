@@ -2,13 +2,13 @@ package plan
 
 import "seqproxy/statement"
 
-// Course is what a text is for, by its kind alone.
+// Course is what a text is for, judged by its kind alone.
 type Course uint8
 
 // The courses.
 const (
-	Ordinary     Course = iota // one statement for the current shard, if for any
-	Administer                 // it is about sequences as things, or about the proxy
+	Ordinary     Course = iota // one statement for the current shard
+	Administer                 // it defines, changes or shows sequences, or is about the proxy
 	ChangeSchema               // USE
 	// CREATE DATABASE and its like, of a schema that may be on another shard
 	OnSchema
@@ -17,10 +17,10 @@ const (
 	ShowWarnings // SHOW WARNINGS
 	Several      // several statements, or one that may hide others
 	PrepareText  // PREPARE and its like
-	MayLook      // it may be a question by which programs look for sequences
+	MayLook      // it may be a program's question about sequences
 )
 
-// CourseOf says what a text is for.
+// CourseOf returns what a text is for.
 func CourseOf(st *statement.Statement) Course {
 	if st.AboutSequences() {
 		return Administer
@@ -31,7 +31,7 @@ func CourseOf(st *statement.Statement) Course {
 	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 		return OnSchema
 	case statement.Kill:
-		if st.Refusal == "" { // else there is a NEXTVAL in it
+		if st.Refusal == "" { // otherwise it has a NEXTVAL
 			return EndSession
 		}
 	case statement.ExplainRoute:

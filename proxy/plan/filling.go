@@ -8,54 +8,54 @@ import (
 	"seqproxy/statement"
 )
 
-// Filling is what is done to a text that gives bound columns no numbers.
+// Filling is what the proxy adds to a text that gives bound columns no numbers.
 type Filling struct {
 	Keys    []FilledKey // in the order of the text
 	Splices []statement.Splice
 	Words   statement.Words
-	Several bool // statements are in the text
-	// ColumnsCached: the columns of a table were not asked for just now.
+	Several bool // the text has several statements
+	// ColumnsCached reports whether the columns of a table came from the cache.
 	ColumnsCached bool
-	// Repeated: the text has failed once.
+	// Repeated reports whether the text has failed once.
 	Repeated bool
-	// Query is an INSERT ... SELECT, which is another text then; nil if it is none.
+	// Query is an INSERT ... SELECT, which becomes another text; nil: it is none.
 	Query *FilledQuery
-	// Placeholders are written for the numbers, for people to read.
+	// Placeholders says that the text shows placeholders instead of numbers, for people.
 	Placeholders bool
 
 	text []byte // of Splices
 }
 
-// FilledQuery is an INSERT ... SELECT that leaves a bound column out, or gives it a literal that is
-// no number.
+// FilledQuery is an INSERT ... SELECT that omits a bound column, or gives it a literal that is no
+// number.
 type FilledQuery struct {
 	Binding *Binding
-	Text    []byte // with NEXTVAL for the column
+	Text    []byte // the text with NEXTVAL for the column
 }
 
 // FilledKey is the bound column of one INSERT or REPLACE.
 type FilledKey struct {
 	Binding   *Binding
-	Statement int      // its index in the text
-	Explicit  []uint64 // numbers that the statement gives itself
-	Rows      int      // in all
+	Statement int      // index in the text
+	Explicit  []uint64 // the client's own numbers in the statement
+	Rows      int      // number of all rows
 	Filled    []FilledRow
 	Leader    int      // the index in Filled of the row whose number becomes LAST_INSERT_ID()
 	Step      uint64   // between the numbers; 1 or more
-	Before    bool     // what is read of LAST_INSERT_ID() is read before that
-	Plain     bool     // the number is written as it is, and made LAST_INSERT_ID() by the session
-	Params    bool     // in some rows a parameter decides whether they are filled
-	Bulk      bool     // an execution may be of many rows
-	Listed    bool     // the columns have to be named
-	Added     bool     // the text does not name the key
-	First     uint64   // of the numbers that were taken
-	Further   []uint64 // the others, where they are not Step apart; else empty
-	Texts     []string // of a binding of texts, those that were taken, instead of numbers
+	Before    bool     // the statement reads LAST_INSERT_ID() before the row sets it
+	Plain     bool     // a plain literal, which the session records as LAST_INSERT_ID()
+	Params    bool     // a parameter decides whether some row is filled
+	Bulk      bool     // an execution may have many rows
+	Listed    bool     // the text needs a list of columns
+	Added     bool     // the text lacks the key's column
+	First     uint64   // the first number taken
+	Further   []uint64 // the other numbers, if they are not Step apart; else empty
+	Texts     []string // the keys of a binding of texts, instead of numbers
 	Insertion *statement.Insertion
 	Key       statement.Key
 }
 
-// Number is that of row i of Filled.
+// Number returns the number of row i of Filled.
 func (k *FilledKey) Number(i int) uint64 {
 	if i > 0 && len(k.Further) > 0 {
 		return k.Further[i-1]
@@ -63,13 +63,13 @@ func (k *FilledKey) Number(i int) uint64 {
 	return k.First + uint64(i)*k.Step
 }
 
-// FilledRow is a row whose key is given a number.
+// FilledRow is a row whose key gets a number.
 type FilledRow struct {
 	Row     int // index in Insertion.Rows
 	Filling statement.Filling
 }
 
-// begin empties f, whose memory is used for the next text.
+// begin empties f and keeps its memory for the next text.
 func (f *Filling) begin(st *statement.Statement) {
 	*f = Filling{Keys: f.Keys[:0], Splices: f.Splices[:0], text: f.text[:0], Words: st.Words, Several: st.Kind == statement.Multi}
 }
@@ -83,10 +83,10 @@ func (f *Filling) addKey() *FilledKey {
 	return k
 }
 
-// maxText is how many bytes of numbers are kept from one text to the next.
+// maxText bounds the bytes of numbers that are kept from one text to the next.
 const maxText = 1 << 10
 
-// trim frees what the last text has in f, and reports whether little memory remains.
+// trim drops the last text, and reports whether little memory remains.
 func (f *Filling) trim() bool {
 	if cap(f.Keys) > 1 || cap(f.Splices) > maxKept || cap(f.text) > maxText {
 		return false
@@ -104,7 +104,7 @@ func (f *Filling) trim() bool {
 	return true
 }
 
-// keyOf returns the key of a statement, nil if it has none. Texts may have very many.
+// keyOf returns the key of a statement, or nil. It is fast, since a text may have very many.
 func (f *Filling) keyOf(statement int) *FilledKey {
 	if f == nil {
 		return nil
@@ -116,24 +116,24 @@ func (f *Filling) keyOf(statement int) *FilledKey {
 	return &f.Keys[i]
 }
 
-// Fills reports whether any key is given to the text.
+// Fills reports whether some row of the text gets a key.
 func (f *Filling) Fills() bool {
 	return slices.ContainsFunc(f.Keys, func(k FilledKey) bool { return len(k.Filled) > 0 })
 }
 
-// Leads reports whether a statement's first number is that of its key.
+// Leads reports whether a statement's first number is a key's.
 func (f *Filling) Leads(statement int) bool {
 	k := f.keyOf(statement)
 	return k != nil && len(k.Filled) > 0 && !k.Binding.Texts
 }
 
-// disturbs reports whether LAST_INSERT_ID() in a statement would be read as its key.
+// disturbs reports whether the key in a statement changes what its LAST_INSERT_ID() reads.
 func (f *Filling) disturbs(statement int) bool {
 	k := f.keyOf(statement)
 	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain && !k.Binding.Texts
 }
 
-// Texts are what is put into the text.
+// Texts returns the splices for the text.
 func (f *Filling) Texts() []statement.Splice {
 	if f == nil {
 		return nil
@@ -141,7 +141,7 @@ func (f *Filling) Texts() []statement.Splice {
 	return f.Splices
 }
 
-// Spell writes f.Splices: the numbers of each key from First on.
+// Spell writes f.Splices with the numbers of each key.
 func (f *Filling) Spell() {
 	f.Splices, f.text = f.Splices[:0], f.text[:0]
 	for i := range f.Keys {
@@ -149,7 +149,7 @@ func (f *Filling) Spell() {
 	}
 }
 
-// appendSplices appends to f.Splices what writes the numbers from k.First on into the INSERT.
+// appendSplices appends to f.Splices the numbers of a key.
 func (f *Filling) appendSplices(k *FilledKey) {
 	in, key := k.Insertion, &k.Key
 	dst := slices.Grow(f.Splices, len(k.Filled)+2)
@@ -157,7 +157,7 @@ func (f *Filling) appendSplices(k *FilledKey) {
 		dst = in.AppendList(dst, key)
 	}
 	const digits, leader = len("18446744073709551615"), len(KeyTextOpen + "LAST_INSERT_ID()" + KeyTextEnd)
-	// of all numbers, in one piece of memory
+	// one piece of memory for all numbers
 	text := slices.Grow(f.text, len(k.Filled)*(digits+len("''"))+leader)
 	for j, r := range k.Filled {
 		from, number := len(text), k.Number(j)
@@ -190,8 +190,8 @@ func (f *Filling) appendSplices(k *FilledKey) {
 	f.Splices, f.text = dst, text
 }
 
-// KeyTextOpen and KeyTextEnd make a string of a number that stands next to an expression of any
-// character set: the collation that is named prevails.
+// KeyTextOpen and KeyTextEnd make a string of a number next to an expression of any character set:
+// an explicit collation prevails.
 const (
 	KeyTextOpen = "CONVERT("
 	KeyTextEnd  = " USING utf8mb4) COLLATE utf8mb4_bin"
@@ -205,7 +205,7 @@ func (f *Filling) appendText(dst []byte, k *FilledKey, i int) []byte {
 	return statement.AppendText(dst, k.Texts[i], k.Binding.Bytes)
 }
 
-// appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
+// appendNumber appends a number. appendLeader appends the one that becomes LAST_INSERT_ID().
 func (f *Filling) appendNumber(dst []byte, n uint64) []byte {
 	if f.Placeholders {
 		return append(dst, '?')

@@ -16,9 +16,9 @@ func ASCII(b []byte) bool {
 	return true
 }
 
-// UTF8 returns a name, as it stands in a client's text, in UTF-8: name itself where nothing has to
-// be changed. Of a character set that only a server knows the answer is Unasked; No says that the
-// bytes are no name.
+// UTF8 converts a name in a client's text to UTF-8. It returns name itself if nothing changes. It
+// returns Unasked for a character set that only a server can convert, and No if the bytes are not
+// valid.
 func UTF8(name []byte, charset string) ([]byte, Answer) {
 	if ASCII(name) {
 		return name, Yes
@@ -34,16 +34,15 @@ func UTF8(name []byte, charset string) ([]byte, Answer) {
 			converted = utf8.AppendRune(converted, latin1(c))
 		}
 		return converted, Yes
-	case "": // another sequence could be meant by these bytes
+	case "": // the bytes could mean another sequence
 	default:
 		return nil, Unasked
 	}
 	return nil, No
 }
 
-// latin1 returns the character that a byte of MySQL's latin1 is: that is cp1252, with
-// the bytes which cp1252 leaves out as control characters
-// (https://dev.mysql.com/doc/refman/8.4/en/charset-we-sets.html).
+// latin1 returns the character of a byte in MySQL's latin1. That is cp1252, whose undefined bytes
+// are control characters (https://dev.mysql.com/doc/refman/8.4/en/charset-we-sets.html).
 func latin1(c byte) rune {
 	const upper = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 	if c < 0x80 || c > 0x9f {
@@ -52,9 +51,9 @@ func latin1(c byte) rune {
 	return []rune(upper)[c-0x80]
 }
 
-// Literal writes UTF-8 text as a literal that means the same whatever the sql_mode says
-// of backslashes and whatever character_set_client is. It is one token with its
-// character set, no expression: SIGNAL takes nothing else.
+// Literal writes UTF-8 text as a literal that means the same under every sql_mode and
+// character_set_client. It is one token with its character set, and no expression: SIGNAL accepts
+// nothing else.
 func Literal(s string) string {
 	for i := range len(s) {
 		if s[i] == '\\' || s[i] >= 0x80 {

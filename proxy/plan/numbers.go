@@ -2,19 +2,19 @@ package plan
 
 import "seqproxy/statement"
 
-// Numbers are those that a statement needs: how many, of what, and into which slots. How they get
-// into it is the encoder's affair: a text has them spliced in, an execution has parameters for
-// them, a bulk execution as many for each row.
+// Numbers are the numbers that a statement needs: how many, of which sequences, and for which
+// slots. The encoder decides how they get there: as splices in a text, as parameters of an
+// execution, or as parameters in each row of a bulk execution.
 type Numbers struct {
-	Slots  []Slot   // of the calls, in their order. The When of each says when it gets its value
-	Fill   *Filling // each of its keys gets numbers before the statement is sent; nil: there are none
-	Rows   *Rows    // what each row of the answer gets; nil: nothing
-	Counts *Counts  // what the server counts off; nil: nothing
+	Slots  []Slot   // of the calls, in their order; When says when each gets its value
+	Fill   *Filling // its keys get numbers before the statement is sent; nil: no keys
+	Rows   *Rows    // numbers for each row of the answer; nil: none
+	Counts *Counts  // numbers that the server counts; nil: none
 }
 
-// Traits returns those of the statement as it is sent. What it asks the server for in place of the
-// numbers of rows does not move LAST_INSERT_ID() there. What that was before a block is counted off
-// is brought by the statement that begins to count.
+// Traits returns the traits of the statement as it is sent. The placeholders for numbers in rows do
+// not change LAST_INSERT_ID() on the server. The statement that begins a block brings
+// LAST_INSERT_ID() there.
 func (n *Numbers) Traits(t Traits) Traits {
 	if n.Rows != nil && !n.Rows.Inserts || n.Counts != nil {
 		t.MovesLastID = false
@@ -22,38 +22,39 @@ func (n *Numbers) Traits(t Traits) Traits {
 	return t
 }
 
-// Rows are the columns of a statement's result that are numbers of sequences. The server is
-// asked for a placeholder in their place, which is constant, so that nothing it does with the
-// rows depends on how often it evaluates it; the numbers are written over it as the rows pass.
-// So there is one for each row that the client gets, and none for others.
+// Rows are the columns of a statement's result that are numbers of sequences. The server sends a
+// constant placeholder in their place, so it does not matter how often it evaluates that. The proxy
+// replaces the placeholders as the rows pass. So each row that the client gets has a number, and no
+// number goes to other rows.
 type Rows struct {
-	Columns []int  // as protocol.FillOptions has them
-	Slots   []Slot // by column, taken once for each row
+	Columns []int  // as in protocol.FillOptions
+	Slots   []Slot // by column; each row takes them once
 
-	// Inserts: they are those of RETURNING of INSERT or REPLACE, after which the server
-	// itself knows best what LAST_INSERT_ID() is.
+	// Inserts says that the rows come from RETURNING of INSERT or REPLACE. The server then sets
+	// LAST_INSERT_ID() itself.
 	Inserts bool
-	// Lead is the slot of the statement whose number, the first of the first row, is made that on
-	// the server, unless the statement generates one of its own; -1: none is.
+	// Lead is the slot whose number in the first row becomes LAST_INSERT_ID() on the server, unless
+	// the statement generates one; -1: none.
 	Lead int
 }
 
-// Counts is what is known of a statement whose numbers the server counts off.
+// Counts describes a statement whose numbers the server counts.
 type Counts struct {
 	Sequence []byte
-	Calls    uint64 // in a row
-	Count    uint64 // of numbers that a call takes, its value being the first of them
-	Size     uint64 // of the next block, in values
+	Calls    uint64 // per row
+	Count    uint64 // numbers that a call takes; the first of them is its value
+	Size     uint64 // values in the next block
 	Insert   bool
-	Given    statement.Given // columns that are numbered as a whole
+	Given    statement.Given // columns that the statement numbers in every row
 	Updates  bool            // ON DUPLICATE KEY UPDATE
 	Routines bool            // stored functions may run in it
-	// whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
+	// Key is the column of these numbers, in steps of auto_increment_increment; nil: they are of a
+	// NEXTVAL.
 	Key   *Binding
 	Table CountedTable
 }
 
-// CountedTable is the table of such a statement.
+// CountedTable is the table of a statement whose numbers the server counts.
 type CountedTable struct {
 	Text   string // as the server takes it
 	Schema string // empty: the current one
@@ -66,5 +67,5 @@ const (
 	LastBlock  = 10_000_000
 )
 
-// Most is the size of the largest block.
+// Most returns the size of the largest block.
 func (n *Counts) Most() uint64 { return LastBlock / n.Count }

@@ -9,7 +9,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// counts reports whether the server has to count numbers off, in a change of rows.
+// counts reports whether the server must count the numbers, in a change of rows.
 func (t *planning) counts() bool {
 	for i := range t.a.Slots {
 		if t.a.Slots[i].When == Counted {
@@ -19,9 +19,8 @@ func (t *planning) counts() bool {
 	return false
 }
 
-// perRow plans a text in which a NEXTVAL stands where the server would evaluate it once
-// per row (statement.PlaceRow, PlaceSource, PlaceChange), so that one number spliced in
-// its place would be that of many rows.
+// perRow plans a text with a NEXTVAL that the server would evaluate once per row
+// (statement.PlaceRow, PlaceSource, PlaceChange). One number in its place would go to many rows.
 func (t *planning) perRow() Verdict {
 	t.a.Do = Rewrite
 	if t.counts() {
@@ -30,8 +29,7 @@ func (t *planning) perRow() Verdict {
 	return t.rows()
 }
 
-// rows finds the columns that the NEXTVALs of a SELECT ... FROM are, or those in the
-// list of RETURNING.
+// rows finds the result's columns that are NEXTVALs, in a SELECT ... FROM or in RETURNING.
 func (t *planning) rows() Verdict {
 	st, slots := t.st, t.a.Slots
 	columns, refusal := st.RowColumns(t.sql)
@@ -47,7 +45,7 @@ func (t *planning) rows() Verdict {
 		}
 	}
 	if set := t.s.Sysvars["character_set_results"]; set > t.s.Names && t.f.Attached {
-		// MariaDB converts numbers to it
+		// MariaDB converts numbers to character_set_results.
 		switch t.f.Digits {
 		case Unasked:
 			t.ask(Need{What: NeedDigits})
@@ -76,7 +74,7 @@ func (t *planning) rows() Verdict {
 	return Verdict{}
 }
 
-// counted looks at the text alone.
+// counted plans a text whose numbers the server counts. It asks nothing about the table.
 func (t *planning) counted() Verdict {
 	st, f, n := t.st, t.f, &Counts{Insert: t.st.Kind != statement.Update, Key: t.f.Key}
 	t.a.Counts = n
@@ -119,7 +117,7 @@ func (t *planning) counted() Verdict {
 	case t.s.BeforeTransaction():
 		return notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 	}
-	if v := t.checkNames(); v.Kind != Go || len(t.needs) > 0 { // though there may be no row
+	if v := t.checkNames(); v.Kind != Go || len(t.needs) > 0 { // even without rows
 		return v
 	}
 	n.Size = min(firstBlock, n.Most())
@@ -142,8 +140,8 @@ func (t *planning) counted() Verdict {
 	return t.countedTable()
 }
 
-// countedTable says which table is changed. That of a text which is prepared is in the schema that
-// is the current one now.
+// countedTable records the table that the text changes. A prepared text means a table in the schema
+// that is current now.
 func (t *planning) countedTable() Verdict {
 	n, table := t.a.Counts, t.st.Table()
 	n.Table = CountedTable{Text: string(t.sql[table.Start:table.End]), Schema: string(table.Schema), Name: table.Name}
@@ -151,7 +149,7 @@ func (t *planning) countedTable() Verdict {
 		return notSupportedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
 	}
 	if t.f.At == Now || n.Table.Schema != "" || t.s.Schema == "" {
-		// without any the server has an error of its own
+		// Without a schema the server has an error of its own.
 		return Verdict{}
 	}
 	if !ASCII([]byte(t.s.Schema)) && t.s.Mode.Charset != lex.UTF8 {
@@ -162,5 +160,5 @@ func (t *planning) countedTable() Verdict {
 	return Verdict{}
 }
 
-// Quoted writes a name so that it is one in each sql_mode.
+// Quoted quotes a name for every sql_mode.
 func Quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

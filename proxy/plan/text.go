@@ -14,11 +14,11 @@ type Planner struct {
 
 	needs     []Need
 	numbers   []bool               // scratch: of the calls
-	insertion *statement.Insertion // nil if none was ever read
-	spare     *Filling             // memory; nil if nothing was ever filled in
+	insertion *statement.Insertion // nil before the first INSERT
+	spare     *Filling             // reused memory; nil before the first filling
 }
 
-// Trim frees what the last text has used, and reports whether little memory remains.
+// Trim drops the last text, and reports whether little memory remains.
 func (p *Planner) Trim() bool {
 	a, f := &p.Action, &p.Facts
 	if cap(a.Slots) > maxKept || cap(a.subs) > maxKept || cap(f.Names) > maxKept || cap(p.needs) > maxKept || cap(p.numbers) > maxKept {
@@ -37,7 +37,7 @@ func (p *Planner) Trim() bool {
 	return true
 }
 
-// planning is one text being planned.
+// planning is the planning of one text.
 type planning struct {
 	*Planner
 	a   *Action
@@ -47,8 +47,8 @@ type planning struct {
 	f   *Facts
 }
 
-// Text plans a text with calls, or with columns that are filled in: st is its analysis, and s the
-// session's state. It changes neither.
+// Text plans a text with calls, or with columns to fill. st is its analysis, and s the session's
+// state. Text changes neither.
 func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verdict {
 	a, f := &p.Action, &p.Facts
 	p.needs = p.needs[:0]
@@ -66,7 +66,7 @@ func Nothing(st *statement.Statement) *Action {
 	return &Action{Do: Rewrite, Numbers: Numbers{Slots: make([]Slot, len(st.Calls))}}
 }
 
-// whole goes on until something is refused, or has to be known first.
+// whole plans the text until something is refused, or a fact is missing.
 func (t *planning) whole() Verdict {
 	if v := t.names(); v.Kind != Go || len(t.needs) > 0 {
 		return v
@@ -75,7 +75,7 @@ func (t *planning) whole() Verdict {
 	if v.Kind != Go || len(t.needs) > 0 {
 		return v
 	}
-	if t.f.Key != nil { // its NEXTVAL is as if it were the server's
+	if t.f.Key != nil { // its NEXTVAL must not reach the server
 		for i := range t.st.Calls {
 			if t.st.Calls[i].Func == statement.Nextval && !t.a.Slots[i].Served() {
 				return refuse(Refusal{Why: UnknownSequence, Name: []byte(t.f.Key.Sequence)})
@@ -114,11 +114,11 @@ func (t *planning) whole() Verdict {
 	return Verdict{}
 }
 
-// ask has something found out before the text is planned again.
+// ask records a missing fact.
 func (t *planning) ask(n Need) { t.needs = append(t.needs, n) }
 
-// names puts the names of the calls into their slots, in UTF-8. Where unknown names are left to
-// the server, so are those that cannot be converted: they are no names then.
+// names puts the names of the calls into their slots, in UTF-8. If unknown names go to the server,
+// so do names that cannot be converted.
 func (t *planning) names() Verdict {
 	for i := range t.st.Calls {
 		call := &t.st.Calls[i]
@@ -148,19 +148,19 @@ func (t *planning) names() Verdict {
 	return Verdict{}
 }
 
-// notText refuses a name that is none in the session's character set.
+// notText refuses a name that is not valid in the session's character set.
 func notText(name []byte) Verdict {
 	return notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
 
-// calls decides about each call: which sequences are served here, and which refusals that brings.
-// alone says that the proxy can answer the text, rewrites that some calls are replaced, perRow that
-// some numbers are not one per call.
+// calls decides about each call: which sequences are served here, and what that forbids. alone says
+// that the proxy can answer the text, rewrites that some calls are replaced, perRow that some calls
+// need more than one number.
 func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
 	st, f := t.st, t.f
 	rewrites = f.Fill != nil
 	numbers, all := 0, true
-	doubtful, certain := false, false // whether sequences are meant
+	doubtful, certain := false, false // doubtful: a call may not mean a sequence; certain: one does
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch call.Func {
@@ -208,7 +208,7 @@ func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
 	return all && t.answerable(), rewrites || numbers > 0, perRow, Verdict{}
 }
 
-// whenAt says when the number of a call that is served is taken, by where it stands.
+// whenAt returns when a served call at this place gets its number.
 func whenAt(place statement.Place) When {
 	switch place {
 	case statement.PlaceNever:
@@ -224,14 +224,14 @@ func whenAt(place statement.Place) When {
 // mycatPrefix stands in front of a sequence's name in MyCat's NEXT VALUE FOR.
 var mycatPrefix = []byte("MYCATSEQ_")
 
-// resolve says which sequence a call means, and whether what it asks of that is answered here.
+// resolve returns the sequence that a call means, and whether the proxy serves the call.
 func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 	call, fact := &t.st.Calls[i], t.f.name(i)
 	name = t.a.Slots[i].Sequence
 	switch {
 	case fact.Named:
 	case call.Form == statement.FormParam:
-		return name, Yes, Verdict{} // no server knows that
+		return name, Yes, Verdict{} // only the proxy can serve it
 	case call.Form != statement.FormName && call.Form != statement.FormQualified:
 		return name, AnswerOf(t.f.Unknown != UnknownRelay), Verdict{}
 	}
@@ -239,7 +239,7 @@ func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 	relayed := doubtful || t.f.Unknown == UnknownRelay
 	if call.Schema != nil {
 		if schema, _ := t.text(call.Schema); schema != nil && string(schema) != t.f.Schema {
-			// CREATE SEQUENCE db.s makes one that is called so.
+			// CREATE SEQUENCE db.s makes a sequence with the name "db.s".
 			name = append(append(bytes.Clone(schema), '.'), name...)
 			if is := t.exists(i, name); is != No || relayed {
 				return name, is, Verdict{}
@@ -257,12 +257,12 @@ func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 		}
 	}
 	if !relayed {
-		return name, Yes, Verdict{} // taking the number answers that, or creates the sequence
+		return name, Yes, Verdict{} // taking the number checks that, or creates the sequence
 	}
 	return name, t.exists(i, name), Verdict{}
 }
 
-// exists reports whether there is a sequence of the name that a call means.
+// exists reports whether the sequence of a call exists.
 func (t *planning) exists(call int, name []byte) Answer {
 	is := t.f.name(call).Exists
 	if is == Unasked {
@@ -271,8 +271,8 @@ func (t *planning) exists(call int, name []byte) Answer {
 	return is
 }
 
-// mayServe reports whether a call whose sequence is served here can be, and the user may take
-// numbers of it.
+// mayServe reports whether the proxy can serve a call whose sequence it has, and the user may take
+// the numbers.
 func (t *planning) mayServe(i int) (Answer, Verdict) {
 	call := &t.st.Calls[i]
 	prepared := t.f.At == AtPrepare || t.f.At == AtExecute
@@ -299,7 +299,7 @@ func (t *planning) mayServe(i int) (Answer, Verdict) {
 	return Yes, Verdict{}
 }
 
-// together refuses calls that cannot stand in one text with each other, or with the rest of it.
+// together refuses calls that do not go together in one text, or with the rest of it.
 func (t *planning) together(perRow bool) Verdict {
 	st, slots := t.st, t.a.Slots
 	if !t.f.Admin {
@@ -334,8 +334,8 @@ func (t *planning) together(perRow bool) Verdict {
 	return Verdict{}
 }
 
-// answerable reports whether the proxy answers a text itself: a SELECT of nothing but numbers and
-// ids, all of them known here.
+// answerable reports whether the proxy answers a text itself: a SELECT of only numbers and ids that
+// it has.
 func (t *planning) answerable() bool {
 	if !t.st.SelfContained || t.f.Warns {
 		return false
@@ -349,20 +349,20 @@ func (t *planning) answerable() bool {
 		case f == statement.CallConnectionID && !ClientID(t.st, t.s):
 			return false
 		case f == statement.PseudoThreadID:
-			return false // a column of the server's
+			return false // a column from the server
 		}
 	}
-	// Only the server can limit the rows of a text; a prepared one obeys sql_select_limit
-	// when it is executed.
+	// Only the server can limit the rows of a text. A prepared one obeys sql_select_limit at its
+	// execution.
 	return t.f.At == AtPrepare || t.f.At == AtExecute || !LimitsRows(t.s, t.f.Server)
 }
 
 // LimitsRows reports whether sql_select_limit is set. Without a server it has no effect: drivers
-// send it for a maximum of rows, and an answer of ours has one.
+// send it as a maximum of rows, and the proxy's own answer has one row.
 func LimitsRows(s *state.State, server bool) bool { return s.SelectLimit && server }
 
-// onlyNumbers reports whether a text that the proxy can answer asks for nothing that may be a
-// server's to know when it is executed.
+// onlyNumbers reports whether the proxy can surely answer a prepared text at its execution, too.
+// LAST_INSERT_ID() may be the server's by then.
 func onlyNumbers(st *statement.Statement) bool {
 	for i := range st.Calls {
 		if readsID(st.Calls[i].Func) {
@@ -372,8 +372,8 @@ func onlyNumbers(st *statement.Statement) bool {
 	return true
 }
 
-// checkNames refuses unknown names where numbers are taken later, or perhaps never, as a server
-// would.
+// checkNames refuses unknown names like a server, if their numbers are taken later or perhaps
+// never.
 func (t *planning) checkNames() Verdict {
 	for i := range t.st.Calls {
 		call, slot := &t.st.Calls[i], &t.a.Slots[i]
@@ -387,11 +387,11 @@ func (t *planning) checkNames() Verdict {
 	return Verdict{}
 }
 
-// texts finds out, where keys are taken later, which of them are texts: they have parameters of
-// another type. Those cannot be written into rows, and the server cannot count them off.
+// texts finds out which keys that are taken later are texts: these have parameters of another type.
+// They cannot be written into rows, and the server cannot count them.
 func (t *planning) texts(perRow bool) Verdict {
 	if t.f.At != AtPrepare && t.f.At != Explained && (!perRow || t.f.At == AtExecute) {
-		return Verdict{} // the taker of the keys sees it
+		return Verdict{} // the taker of the keys finds out
 	}
 	for i := range t.a.Slots {
 		slot := &t.a.Slots[i]
@@ -411,9 +411,9 @@ func (t *planning) texts(perRow bool) Verdict {
 	return Verdict{}
 }
 
-// mixedIDs reports whether statements of a text take numbers and read LAST_INSERT_ID() as well: the
-// first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is before the latter,
-// since those before may move it while they run.
+// mixedIDs reports whether the first statement, or a later one, takes numbers and reads
+// LAST_INSERT_ID() as well. Only the server has LAST_INSERT_ID() before a later one, since earlier
+// statements may change it while they run.
 func (t *planning) mixedIDs() (first, later bool) {
 	index, numbers, reads := 0, t.f.Fill.disturbs(0), false
 	for i := range t.st.Calls {
@@ -435,11 +435,11 @@ func (t *planning) mixedIDs() (first, later bool) {
 	return first, later
 }
 
-// maxLate bounds statements behind the first that take numbers and read LAST_INSERT_ID(). Each is
-// looked at again.
+// maxLate bounds the later statements that take numbers and read LAST_INSERT_ID(). Planning looks
+// at each of them again.
 const maxLate = 64
 
-// late finds out what becomes of each such statement.
+// late plans the later statements that take numbers and read LAST_INSERT_ID().
 func (t *planning) late() Verdict {
 	const refused = "NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported, " +
 		"unless it is INSERT or REPLACE and both are values of their own in VALUES or SET: send it alone"

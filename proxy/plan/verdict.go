@@ -2,13 +2,13 @@ package plan
 
 import "fmt"
 
-// Kind says what a plan has come to.
+// Kind is the kind of a Verdict.
 type Kind uint8
 
 // The kinds.
 const (
 	Go     Kind = iota // the Action is complete
-	Asks               // the caller fetches Needs, and makes the plan again
+	Asks               // the caller fetches Needs, and plans again
 	Refuse             // the client gets an error
 )
 
@@ -19,7 +19,7 @@ type Verdict struct {
 	Refusal Refusal
 }
 
-// Why says which error a refusal is.
+// Why is the error of a refusal.
 type Why uint8
 
 // The reasons.
@@ -33,27 +33,27 @@ const (
 	RanElsewhere        // 1235: the last statement ran on another shard, which the error names
 )
 
-// Refusal is why a statement cannot have what it wants.
+// Refusal is why a statement is refused.
 type Refusal struct {
 	Why  Why
 	Text string
 	Name []byte // valid until the next plan
 	Call int
-	// ServerFirst: the server's own error comes first, if it has one at PREPARE.
+	// ServerFirst says that the server's own error at PREPARE, if any, comes first.
 	ServerFirst bool
 }
 
 func refuse(r Refusal) Verdict { return Verdict{Kind: Refuse, Refusal: r} }
 
-// notSupported refuses what the proxy knows and will not do.
+// notSupported refuses something with error 1235.
 func notSupported(format string, args ...any) Verdict {
 	return refuse(Refusal{Why: NotSupported, Text: fmt.Sprintf(format, args...)})
 }
 
-// notSupportedForm refuses a form of NEXTVAL that cannot be given a number.
+// notSupportedForm refuses a form of NEXTVAL that cannot get a number.
 func notSupportedForm(form string) Verdict { return refuse(RefusedForm(form)) }
 
-// RefusedForm is the refusal of such a form.
+// RefusedForm returns the refusal of a form of NEXTVAL.
 func RefusedForm(form string) Refusal {
 	return Refusal{Why: NotSupported, Text: form + " is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES"}
 }
