@@ -10,14 +10,14 @@ import (
 )
 
 // Effect is what the present statement may leave on its connection. Apply records it when the
-// answer has come: what the server refused before it ran leaves nothing.
+// answer has come: a statement that the server refused before it ran leaves nothing.
 type Effect struct {
 	Kind  statement.Kind // with words and runs as in statement.Statement
 	Words statement.Words
 	Runs  statement.Runs
 	// Procedure is the name in a CALL, "schema.name"; "": unknown.
 	Procedure string
-	// unknownProcedure: the server has no procedure of that name.
+	// unknownProcedure says that the server has no procedure of that name.
 	unknownProcedure bool
 	unparsed         bool // the server raised the error while it read the text
 	unlocks          bool // LOCK TABLES failed after it had released the earlier locks
@@ -36,15 +36,16 @@ func (st *State) ProcedureOf(s *statement.Statement) string {
 	return schema + "." + string(s.Procedure)
 }
 
-// Refused records what an error says of the statement apart from its code.
+// Refused records what the text of an error says about the statement.
 func (e *Effect) Refused(by *protocol.ServerError) {
 	e.unparsed = isUnparsed(by)
 	e.unknownProcedure = e.Procedure != "" && by.Code == mysql.ER_SP_DOES_NOT_EXIST &&
 		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// Apply records what an answered statement has left. first and last are the codes of an error that is
-// the first answer, or the last; else 0. Apply may be called again for a statement that is sent again.
+// Apply records the effects of an answered statement. first and last are the codes of an error that
+// is the first answer, or the last; else 0. Apply may be called again for a statement that is sent
+// again.
 func (st *State) Apply(e Effect, first, last uint16) {
 	if !e.Expected {
 		return
@@ -69,8 +70,8 @@ func (st *State) Apply(e Effect, first, last uint16) {
 	}
 }
 
-// after returns what a statement may leave whose first answer is an error: the first statement of
-// the text has failed, and none after it ran. If nothing is expected, the error proves that nothing
+// after returns what a statement may leave whose first answer is an error: the text's first
+// statement has failed, and no later one ran. If nothing is expected, the error proves that nothing
 // was left. In doubt something was.
 func (e Effect) after(code uint16, pinned Pins) Effect {
 	nothing := Effect{}
@@ -109,7 +110,7 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 		return nothing
 	case statement.Set:
 		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 {
-			// else it may contain @x :=
+			// The text may have @x :=.
 			e.Words &^= statement.SetsUserVariable
 		}
 	}
@@ -117,8 +118,8 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 }
 
 // unparsed are the errors that servers raise while they read a text, each with the beginning of its
-// message. Routines and triggers can raise any error by SIGNAL, so the code alone proves something
-// only without them. A message in another language counts as one of theirs.
+// message. Routines and triggers can raise any error by SIGNAL, so the code proves something only
+// without them. A message in another language counts as theirs.
 var unparsed = map[uint16]string{
 	mysql.ER_PARSE_ERROR:                    "You have an error in your SQL syntax",
 	mysql.ER_SYNTAX_ERROR:                   "You have an error in your SQL syntax",
@@ -132,7 +133,7 @@ func isUnparsed(e *protocol.ServerError) bool {
 	return ok && strings.HasPrefix(e.Message, begin)
 }
 
-// unresolved reports whether servers raise an error while they look for what a text names.
+// unresolved reports whether servers raise an error while they look up the names in a text.
 func unresolved(code uint16) bool {
 	switch code {
 	case mysql.ER_NO_DB_ERROR, mysql.ER_BAD_DB_ERROR, mysql.ER_BAD_FIELD_ERROR, mysql.ER_UNKNOWN_TABLE, mysql.ER_NO_SUCH_TABLE,

@@ -23,7 +23,7 @@ func HereName(name string) string {
 // otherName returns the other name of a variable, if it has one.
 func otherName(name string) string { return strings.Replace(name, "tx_", "transaction_", 1) }
 
-// SetHere records what a SET gives a system variable, if it is read back as typed.
+// SetHere records the value of a system variable in a SET, if it reads back as written.
 func (st *State) SetHere(name, value string) {
 	name = HereName(name)
 	if IsDefault(value) {
@@ -54,7 +54,7 @@ func (st *State) SetHere(name, value string) {
 	}
 }
 
-// keepHere records the value of a variable; nil is one that only a server would know.
+// keepHere records the value of a variable. nil means a value that only a server would know.
 func (st *State) keepHere(name string, value any) {
 	if st.here == nil {
 		st.here = make(map[string]any)
@@ -62,8 +62,8 @@ func (st *State) keepHere(name string, value any) {
 	st.here[name] = value
 }
 
-// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation]; without words, for another SET
-// of these variables.
+// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation]. Without words it is for
+// another SET of these variables.
 func (st *State) SetNamesHere(words []string) {
 	var charset, collation any
 	if len(words) > 0 && lex.CharsetByName(Unquote(words[0])) != lex.Unsupported {
@@ -81,7 +81,7 @@ func (st *State) SetNamesHere(words []string) {
 var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
 
 // SetTransactionHere is SetHere for SET SESSION TRANSACTION, in capital letters with single spaces.
-// It keeps what the text does not name.
+// It keeps the parts that the text does not name.
 func (st *State) SetTransactionHere(sql string) {
 	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
 		if _, is := st.here[name]; !is {
@@ -101,7 +101,7 @@ func (st *State) SetTransactionHere(sql string) {
 }
 
 // Asked are the variables that drivers and command-line clients ask for when they connect, with the
-// answers where no server can be asked: the defaults of MySQL 8 and MariaDB 10.11.
+// answers to give without a server: the defaults of MySQL 8 and MariaDB 10.11.
 // testdata/connecting.txt says which client asks for which.
 var Asked = map[string]any{
 	StepVariable:               uint64(1),
@@ -131,12 +131,12 @@ var Asked = map[string]any{
 	"wait_timeout":             uint64(28800),
 }
 
-// VariableHere returns a variable where no server can be asked, by HereName: what the session has
-// set, or the usual value, if that is certain.
+// VariableHere returns a variable where no server can be asked, by HereName: the session's own
+// value, or the usual one. ok is false if neither is certain.
 func (st *State) VariableHere(name string, usual any, hasUsual bool) (value any, ok bool) {
 	if set, is := st.here[name]; is {
 		return set, set != nil
 	}
-	// else it was set while there was a server
+	// A variable in Sysvars was set while there was a server.
 	return usual, hasUsual && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0
 }

@@ -8,10 +8,9 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// ReadByMode reports whether a text can be read in several ways: one with bytes that are not ASCII,
-// or with a sign whose meaning the server's status does not show. These are double quotes with
-// MySQL, and brackets with MariaDB, but only with ANSI_QUOTES, which MSSQL includes and the status
-// shows.
+// ReadByMode reports whether a text has several readings: it has bytes that are not ASCII, or a
+// sign whose meaning the server's status does not show. With MySQL these are double quotes. With
+// MariaDB they are brackets, but only under ANSI_QUOTES, which MSSQL includes and the status shows.
 func (st *State) ReadByMode(sql []byte, mariaDB bool) bool {
 	for _, b := range sql {
 		if b >= 0x80 && st.ModeUnknown || b == '\\' && st.EscapesUnknown ||
@@ -22,17 +21,18 @@ func (st *State) ReadByMode(sql []byte, mariaDB bool) bool {
 	return false
 }
 
-// Server is what determines how a server reads the texts of a session.
+// Server is what decides how a server reads the texts of a session.
 type Server struct {
 	Reads   lex.Server // how it reads version comments
 	MariaDB bool
-	// SQLMode is its global sql_mode.
+	// SQLMode is the global sql_mode.
 	SQLMode string
-	// InitConnect: it has an init_connect, which may change what sessions start with.
+	// InitConnect reports whether the server has an init_connect, which may change the initial
+	// values of sessions.
 	InitConnect bool
-	// IgnoresCollation: it ignores the collation of a login.
+	// IgnoresCollation reports whether the server ignores the collation of a login.
 	IgnoresCollation bool
-	// Major is the first number of its version.
+	// Major is the first number of the version.
 	Major int
 }
 
@@ -40,7 +40,7 @@ type Server struct {
 // collation, or was reset.
 func (st *State) StartMode(h Server, collation uint16) {
 	st.Mode.Server = h.Reads
-	if st.Sysvars["sql_mode"] == 0 { // else the session has brought it along
+	if st.Sysvars["sql_mode"] == 0 { // otherwise the session has brought it along
 		st.SetSQLMode(h.SQLMode)
 		st.QuotesUnknown = true
 	}
@@ -53,15 +53,15 @@ func (st *State) StartMode(h Server, collation uint16) {
 	}
 }
 
-// hasCollation reports whether sessions that log in to a server with a collation's id surely get
-// it. Servers replace an unknown id by their default.
+// hasCollation reports whether a server surely has the collation of an id. Servers replace an
+// unknown id by their default.
 func (h *Server) hasCollation(id uint16) bool {
 	switch {
 	case h.IgnoresCollation:
 		return false
 	case lex.EverywhereCollation(id):
 		return true
-	case h.MariaDB: // has gained many, one after the other
+	case h.MariaDB: // its releases have added many
 		return false
 	case id >= 248 && id <= 250: // gb18030, since MySQL 5.7
 		return true
@@ -78,17 +78,17 @@ func NoClientCharset(name string) bool {
 	return false
 }
 
-// SetCollation records the character set that a login has asked for.
+// SetCollation records the character set of a login.
 func (st *State) SetCollation(id uint16) {
 	st.Charset = lex.CharsetOfCollation(id)
 	st.Mode.Charset = lex.CharsetByName(st.Charset)
-	if st.Charset == "" { // every server takes its own default
+	if st.Charset == "" { // every server then uses its own default
 		st.AskMode()
 	}
 }
 
-// ReadsLastStatement reports whether a text in small letters may read what the last statement left.
-// It looks for the usual spellings only.
+// ReadsLastStatement reports whether a text in lower case may read what the last statement left. It
+// looks for the usual spellings only.
 func ReadsLastStatement(lower []byte) bool {
 	for _, words := range [...]string{
 		"row_count(", "found_rows(", "show warnings", "show errors", "diagnostics", "@@error_count", "@@warning_count",
@@ -129,7 +129,7 @@ func impliesANSIQuotes(mode string) bool {
 	return hasMode(mode, "ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL")
 }
 
-// hasMode reports whether a sql_mode has one of some words, which are in capitals.
+// hasMode reports whether a sql_mode has one of the words, which are in capitals.
 func hasMode(mode string, words ...string) bool {
 	for has := range strings.SplitSeq(strings.ToUpper(mode), ",") {
 		for _, word := range words {
@@ -150,14 +150,14 @@ func (st *State) TrustStatus(mariaDB bool) {
 }
 
 // LoseMode records that the mode may have changed. The session asks the server before it analyses a
-// text that depends on the mode; others are analysed in the assumed mode.
+// text that depends on the mode. It analyses others in the assumed mode.
 func (st *State) LoseMode() {
 	st.Metadata, st.QuotesUnknown, st.EscapesUnknown = true, true, true
 	st.Inserts.Conn = 0
 	st.AskMode()
 }
 
-// AskMode is LoseMode when certainly nothing else was lost.
+// AskMode is LoseMode if certainly nothing else was lost.
 func (st *State) AskMode() {
 	st.ModeUnknown = true
 	if st.Mode.Charset == lex.Unsupported {

@@ -7,14 +7,14 @@ import (
 )
 
 // Pin is a reason why a session must keep its connection: it has something there that no other
-// connection can get. A session keeps its connections until its end in any case; with a pin it
+// connection can get. A session keeps its connections until its end in any case. With a pin it
 // cannot use another shard.
 type Pin uint8
 
 // The reasons to pin.
 const (
 	PinTransaction     Pin = iota // a transaction is open
-	PinNextTransaction            // SET TRANSACTION was said for the next one
+	PinNextTransaction            // SET TRANSACTION is in force for the next one
 	PinTemporaryTable
 	PinUserLock
 	PinTableLock
@@ -57,12 +57,12 @@ func (p Pin) String() string { return pinWords[p].name }
 // Words returns the reason in words for users.
 func (p Pin) Words() string { return pinWords[p].words }
 
-// Pins is a set of them.
+// Pins is a set of reasons.
 type Pins uint32
 
 func (s Pins) Has(p Pin) bool { return s&(1<<p) != 0 }
 
-// List returns the set's elements; nil if there are none.
+// List returns the reasons in the set, or nil.
 func (s Pins) List() (list []Pin) {
 	for p := range PinCount {
 		if s.Has(p) {
@@ -80,7 +80,7 @@ func (s Pins) Words() string {
 	return strings.Join(all, "; ")
 }
 
-// AllPins returns the pins, with those that the status shows.
+// AllPins returns Pins and the pins that the status shows.
 func (st *State) AllPins() Pins {
 	p := st.Pins
 	if st.InTransaction() {
@@ -101,7 +101,7 @@ func (st *State) Pinned(why Pin) bool { return st.Pins.Has(why) }
 // unpin removes a reason.
 func (st *State) unpin(why Pin) { st.Pins &^= 1 << why }
 
-// PinFor adds the reasons that a statement may have made.
+// PinFor adds the reasons that a statement may have caused.
 func (st *State) PinFor(kind statement.Kind, words statement.Words) {
 	for _, r := range [...]struct {
 		words statement.Words
@@ -120,7 +120,7 @@ func (st *State) PinFor(kind statement.Kind, words statement.Words) {
 			st.pin(r.why)
 		}
 	}
-	if words&statement.Opaque != 0 { // also a SET behind a CREATE PROCEDURE
+	if words&statement.Opaque != 0 { // also for a SET after a CREATE PROCEDURE
 		st.LoseMode()
 	}
 	switch kind {

@@ -10,74 +10,76 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// State is everything a session has that is not a connection: what another connection would have to
-// get when the session uses that one.
+// State is everything in a session that is not a connection: what another connection must get
+// before the session uses it.
 type State struct {
 	Schema string
-	// SchemaUnknown: a statement that was not analysed may have said USE.
+	// SchemaUnknown says that an unread statement may have been USE.
 	SchemaUnknown bool
 	Status        protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
 	Mode          lex.Mode        // how the server reads the session's texts
 
 	// A statement that was not understood may have changed what the status does not show.
-	// ModeUnknown: the character set. QuotesUnknown: Mode.Brackets and, with MySQL,
-	// Mode.ANSIQuotes; a session starts with it, since the server's global sql_mode may change at
-	// any time.
+	// ModeUnknown is about the character set, QuotesUnknown about Mode.Brackets and, with MySQL,
+	// Mode.ANSIQuotes. A session starts with QuotesUnknown, since the server's global sql_mode may
+	// change at any time.
 	ModeUnknown, QuotesUnknown bool
-	// EscapesUnknown: in addition to QuotesUnknown, what the status showed may be untrue.
+	// EscapesUnknown says, in addition to QuotesUnknown, that the status may have been untrue.
 	EscapesUnknown bool
-	// Charset is the name of character_set_client; "" if it is unknown.
+	// Charset is the name of character_set_client; "": unknown.
 	Charset string
 
 	LastID LastInsertID
-	// LastAnswer reports whether the proxy answered the client's last statement. Then the server's
-	// warnings and row counts are not those of that statement.
+	// LastAnswer says who answered the client's last statement. If it was the proxy, the server's
+	// warnings and row counts are not that statement's.
 	LastAnswer Answer
 	LastConn   ConnID // of the last relayed command; 0: none
-	// Of OurError; of OurTableRows and OurTableOK the warning, if any.
+	// The error of OurError, or the warning of OurTableRows and OurTableOK, if any.
 	LastError   *protocol.ServerError
-	LastChanged uint64 // rows of OurChange
-	// of ByServer: a warning of the proxy in addition to the server's; nil: none
+	LastChanged uint64 // rows that OurChange changed
+	// Notice is the proxy's own warning in addition to the server's, after ByServer; nil: none.
 	Notice *protocol.ServerError
 
-	// Version counts changes of variables. synced says up to which version a connection has them.
+	// Version counts changes of variables. synced has the version that each connection has got.
 	Version int
 	// Sysvars are the system variables that were set, with the version of the last change. Only the
 	// server knows their values.
 	Sysvars map[string]int
 	// Uservars are the user variables that were set to a literal.
 	Uservars map[string]userVariable
-	// Names is the version at which SET NAMES set the variables of SetByNames, if none of them was
-	// set alone since.
+	// Names is the version of the SET NAMES that set the variables of SetByNames, if none of them
+	// was set alone since.
 	Names int
-	// here is system variables that were set where no server can be asked, by HereName; nil is a
-	// value that only a server would know.
+	// here has the system variables that were set where no server can be asked, by HereName. nil is
+	// a value that only a server would know.
 	here map[string]any
 	// synced is the version that each connection has.
 	synced []syncedConn
-	// Inserts is what a connection says of INSERTs.
+	// Inserts is a connection's answer about INSERTs.
 	Inserts InsertModes
 
-	// SelectLimit: sql_select_limit was set, so the server must answer even a SELECT of one row.
+	// SelectLimit says that sql_select_limit was set: the server must answer even a SELECT of one
+	// row.
 	SelectLimit bool
-	// StepLost: auto_increment_increment was set to its default, whose value only the server knows.
+	// StepLost says that auto_increment_increment was set to its default, whose value only the
+	// server knows.
 	StepLost bool
-	// ReadOnly: coming transactions are read-only, by what the session has set.
+	// ReadOnly says that the session has made its next transactions read-only.
 	ReadOnly bool
-	// Metadata: resultset_metadata may have been set, which omits definitions.
+	// Metadata says that resultset_metadata may have been set, which omits definitions.
 	Metadata bool
-	// WaitTimeout is what wait_timeout was set to; 0: nothing, or UnknownTimeout.
+	// WaitTimeout is the value of wait_timeout that was set; 0: none. It may be UnknownTimeout.
 	WaitTimeout time.Duration
 	// Option is the argument of the last COM_SET_OPTION.
 	Option []byte
 
 	// Pins are the reasons to keep the connection.
 	Pins Pins
-	// NextTransaction: SET TRANSACTION was said for the next one only.
+	// NextTransaction says that SET TRANSACTION is in force for the next transaction only.
 	NextTransaction bool
 }
 
-// ConnID is a connection of the session to a server, by the session's number for it. 0 is none.
+// ConnID is the session's number for one of its connections to servers. 0 is none.
 type ConnID uint32
 
 // syncedConn says that a connection has all variables up to a version.
@@ -86,26 +88,26 @@ type syncedConn struct {
 	version int
 }
 
-// Answer says what answered the last statement, and with what.
+// Answer is the kind of the last answer, and who gave it.
 type Answer uint8
 
 const (
-	ByServer Answer = iota // the last statement was relayed
-	OurRows                // a result set
-	OurOK                  // anything else that succeeded
-	OurError               // an error
-	// OurRows of a statement that resets the warnings, which a SELECT of no table does not
+	ByServer Answer = iota // the server's
+	OurRows                // the proxy's own result set
+	OurOK                  // any other success of the proxy's own
+	OurError               // the proxy's own error
+	// OurRows of a statement that resets the warnings, unlike a SELECT without a table
 	OurTableRows
 	OurTableOK // OurOK of such a statement
-	OurChange  // OK to a statement that changed rows, or found none to change
+	OurChange  // the proxy's own OK to a change of rows, which may have found none
 )
 
 // statusOfSession is the part of a status word that describes the session, not its last statement.
 const statusOfSession = protocol.InTransaction | protocol.InReadOnlyTrans | protocol.Autocommit |
 	protocol.NoBackslashEscapes | protocol.ANSIQuotes
 
-// Reset makes the state that of a new session, or of one after COM_RESET_CONNECTION. The schema and
-// the statuses of a login stay.
+// Reset makes the state that of a new session, or of one after COM_RESET_CONNECTION. It keeps the
+// schema and the status of a login.
 func (st *State) Reset() {
 	*st = State{
 		Schema: st.Schema, Status: protocol.Autocommit,
@@ -114,16 +116,16 @@ func (st *State) Reset() {
 	}
 }
 
-// Observe records the status that an answer ended with.
+// Observe records the status at the end of an answer.
 func (st *State) Observe(status protocol.Status, mariaDB bool) {
 	if st.InTransaction() && !status.Has(protocol.InTransaction) {
-		st.NextTransaction = false // it was that one
+		st.NextTransaction = false // that transaction has begun
 	}
 	before := st.Status
 	st.Status = status & statusOfSession
 	if (before^status)&(protocol.NoBackslashEscapes|protocol.ANSIQuotes) != 0 {
 		st.TrustStatus(mariaDB)
-		// What a routine sets is local, but the status goes on to show it.
+		// A routine's setting is local, but the status goes on to show it.
 		st.QuotesUnknown, st.EscapesUnknown = true, true
 	}
 }
@@ -145,7 +147,7 @@ func (st *State) Needs(c ConnID) bool { return st.LastID.Holder == c || st.LastC
 // InTransaction reports whether a transaction is open on the connection.
 func (st *State) InTransaction() bool { return st.Status.Has(protocol.InTransaction) }
 
-// ReadsAlike reports whether a text is read the same by all that is possible of how the server reads.
+// ReadsAlike reports whether a text means the same in every mode that the session may have.
 func (st *State) ReadsAlike(sql []byte) bool {
 	if !st.ModeUnknown && !st.QuotesUnknown {
 		return true
@@ -154,15 +156,15 @@ func (st *State) ReadsAlike(sql []byte) bool {
 		!(st.Mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0)
 }
 
-// Answered records that a server has answered on a connection, perhaps with rows.
+// Answered records that a server has answered on a connection, and whether with rows.
 func (st *State) Answered(c ConnID, rows bool) {
 	st.LastConn = c
 	st.LastID.Rows = st.LastID.Rows || rows
 	st.LastID.Inserted = false
 }
 
-// BeforeTransaction reports whether SET TRANSACTION was said for a transaction that has not begun:
-// a statement of the proxy could become it.
+// BeforeTransaction reports whether SET TRANSACTION waits for its transaction, which a statement of
+// the proxy's own would become.
 func (st *State) BeforeTransaction() bool { return st.NextTransaction && !st.InTransaction() }
 
 // Pinged records a ping, which resets ROW_COUNT(). Warnings stay, and so does their loss by a
@@ -200,9 +202,9 @@ func Unquote(s string) string {
 	return s
 }
 
-// InsertModes is what a session has set for INSERTs.
+// InsertModes is how a session's server treats keys in INSERTs.
 type InsertModes struct {
-	Conn              ConnID // the connection that was asked; 0: none, or something may have changed it since
+	Conn              ConnID // which was asked; 0: none, or the answer may be outdated
 	Version           int    // of the session's variables
 	Increment         uint64
 	ZeroStays, Strict bool // Strict: a text that is no number is an error, and never no key

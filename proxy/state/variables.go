@@ -12,7 +12,7 @@ import (
 
 // userVariable is a user variable whose value is a literal.
 type userVariable struct {
-	Literal string // as typed
+	Literal string // as the client wrote it
 	Version int
 }
 
@@ -27,7 +27,7 @@ func (st *State) Synced(c ConnID, version int) {
 	st.synced = append(st.synced, syncedConn{c, version})
 }
 
-// SyncedTo returns the version that a connection has.
+// SyncedTo returns the version of the variables on a connection.
 func (st *State) SyncedTo(c ConnID) int {
 	for _, k := range st.synced {
 		if k.conn == c {
@@ -37,8 +37,8 @@ func (st *State) SyncedTo(c ConnID) int {
 	return 0
 }
 
-// SetNames records that the server has set what SET NAMES sets: other connections get it as if the
-// client had said that.
+// SetNames records that the server has set the variables of SET NAMES. Other connections then get
+// them as if the client had sent SET NAMES.
 func (st *State) SetNames() {
 	st.Version++
 	st.Names = st.Version
@@ -113,7 +113,7 @@ func IsDefault(value string) bool { return strings.EqualFold(value, "default") }
 func (st *State) setSystem(name, value string, literal bool) {
 	switch name {
 	case "last_insert_id", "identity":
-		return // LAST_INSERT_ID() is carried by itself
+		return // LAST_INSERT_ID() travels by itself
 	case "insert_id":
 		st.pin(PinInsertID)
 		return
@@ -176,13 +176,14 @@ func SetByNames(name string) bool {
 	return false
 }
 
-// StepVariable is the distance between the keys of a statement's rows; see setStep.
+// StepVariable is the distance between the keys of a statement's rows. The session keeps it equal
+// to the sequences' (keepStep).
 const StepVariable = "auto_increment_increment"
 
 // UnknownTimeout is a wait_timeout whose value only the server knows.
 const UnknownTimeout = -1
 
-// timeoutOf reads the value of a SET wait_timeout.
+// timeoutOf returns the value of a SET wait_timeout.
 func timeoutOf(value string, literal bool) time.Duration {
 	const longest = 31536000 // the limit of servers: a year
 	seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
