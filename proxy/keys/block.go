@@ -16,57 +16,57 @@ import (
 )
 
 // INSERT ... SELECT and UPDATE with a number for each row. Only the server knows how many rows
-// there are. A block of numbers is taken, and the server counts them off itself: each evaluation is
-// LAST_INSERT_ID(LAST_INSERT_ID()+1), from the number before the block on, which a statement of
-// ours sets.
+// there are. So the proxy takes a block of numbers, and the server counts within it: each
+// evaluation is LAST_INSERT_ID(LAST_INSERT_ID()+1). A statement of the proxy's own first sets
+// LAST_INSERT_ID() to the number before the block.
 //
-// A value set before a statement may be lost, or be another's. It does no harm here: each
-// evaluation checks that its number is one of the block, and the whole statement fails if it is not
-// (statement.AsCounted). The block is this statement's alone and each evaluation rises, however
-// often the server evaluates the call for a row, so no two rows have one number, wherever it began.
-// The rest of the block is a gap.
+// That value may be lost, or be another's. It does no harm: each evaluation checks that its number
+// is in the block, and otherwise the whole statement fails (statement.AsCounted). The block belongs
+// to this statement alone, and each evaluation counts up, however often the server evaluates the
+// call for a row. So no two rows have one number, wherever the count began. The rest of the block
+// is a gap.
 //
-// A block that is too small makes the statement fail as a whole, and it is sent again
-// with a larger one. So it may be done only where a statement that fails leaves nothing:
-// in a transactional table without triggers, and without IGNORE. And the rows must be
-// what goes into the binary log: a replica that ran the text would count from elsewhere.
+// A block that is too small makes the whole statement fail, and the proxy sends it again with a
+// larger one. So a failed statement must leave nothing: the table has transactions and no triggers,
+// and the statement has no IGNORE. And the binary log must have rows: a replica that ran the text
+// would count from elsewhere.
 
-// Block is such a statement, and the block that it counts off.
+// Block is a statement whose numbers the server counts, and its block.
 type Block struct {
 	plan.Counts
-	// Of the server that counts, once it is Countable.
+	// The server that counts. Countable sets these.
 	ask       Asker
 	conn      *backend.Conn
 	lastID    *state.LastInsertID // the session's
-	generates bool                // the table has an AUTO_INCREMENT column, and may generate values for it
+	generates bool                // the server may generate values for an AUTO_INCREMENT column
 
 	taken             sequence.Taken
 	first, last, step uint64 // values
-	rest              uint64 // from a value to the last number that is taken with it
-	limited           error  // why the block could not be larger
+	rest              uint64 // from a value to the last number of its call
+	limited           error  // why a larger block is impossible
 }
 
-// Asker asks the server that the statement goes to.
+// Asker asks the statement's server.
 type Asker interface {
-	// Ask runs a statement of ours, AskAll a SHOW of which every row counts, and AskRow a SELECT of n
-	// values in one row, which are what.
+	// Ask runs a statement of the proxy's own, AskAll a SHOW that must return all rows, and AskRow
+	// a SELECT of n values in one row. what names these in an error.
 	Ask(c *backend.Conn, sql string) ([][][]byte, error)
 	AskAll(c *backend.Conn, show string) ([][][]byte, error)
 	AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error)
-	// BringLastID makes LAST_INSERT_ID() there what it is for the session; with keep, what the last
-	// statement left there stays.
+	// BringLastID gives LAST_INSERT_ID() there the session's value. keep preserves what the last
+	// statement has left there.
 	BringLastID(c *backend.Conn, keep bool) error
 }
 
-// blockGrowth is how much larger a block is than one that was too small.
+// blockGrowth is the factor from a block that was too small to the next.
 const blockGrowth = 10
 
-// number is the block as statement.AsCounted has it.
+// number returns the block as statement.AsCounted needs it.
 func (n *Block) number() Number {
 	return Number{Value: n.first - n.step, Last: n.last - n.step, Step: n.step}
 }
 
-// Space has the numbers of the key be increment apart, as drivers think that they are.
+// Space sets the distance of the key's numbers to increment, which drivers expect.
 func (t *Taker) Space(n *Block, increment uint64) error {
 	apart, err := t.sequences.Step(&t.Patience, n.Sequence)
 	if err = t.Patience.Over(err); err != nil {
@@ -80,12 +80,12 @@ func (t *Taker) Space(n *Block, increment uint64) error {
 	return nil
 }
 
-// block takes a block of n.Size numbers and has the server count from it.
+// block takes a block of n.Size numbers and makes the server count from it.
 func (t *Taker) block(n *Block) error {
 	l := n.lastID
 	got, err := t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 {
-		// there may be enough for the rows
+		// Fewer numbers may be enough for the rows.
 		n.limited = t.Patience.Over(err)
 		n.Size = smaller(err, n)
 		got, err = t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
@@ -102,9 +102,9 @@ func (t *Taker) block(n *Block) error {
 	n.taken, n.rest = got, (n.Count-1)*got.Step
 	n.first, n.step = got.First, got.Step*n.Count
 	n.last = n.first + (n.Size-1)*n.step
-	if n.first < n.step { // there is no number a step before it
+	if n.first < n.step { // no number is a step before the first
 		if n.Size == 1 {
-			return t.block(n) // the next is larger
+			return t.block(n) // the next number is larger
 		}
 		n.first += n.step
 	}
@@ -123,21 +123,21 @@ func (t *Taker) block(n *Block) error {
 		if err != nil {
 			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", n.conn.Shard().Name(), err)
 		}
-		// It stays what it was unless the statement has set another: the server has a number of
-		// nobody's now.
+		// The session keeps its value unless the statement sets another: the server's is of the
+		// block now.
 		l.Given(previous)
 	}
-	l.Rows = true // what the server says of rows is true
+	l.Rows = true // the server is right about rows
 	return nil
 }
 
-// errNotCounted refuses texts, which the server cannot count off.
+// errNotCounted refuses texts, which the server cannot count.
 func errNotCounted(name []byte) error {
 	return protocol.NotSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", name)
 }
 
-// smaller is how many rows to try after there were not so many numbers in a row: as many as there
-// are, if the error says that.
+// smaller returns the size to try if a block had too few numbers in a row: as many as there are, if
+// the error says that.
 func smaller(err error, n *Block) uint64 {
 	var few fits
 	if errors.As(err, &few) && few.Fits()/n.Count < n.Size {
@@ -146,15 +146,15 @@ func smaller(err error, n *Block) uint64 {
 	return max(n.Size/blockGrowth, 1)
 }
 
-// TooSmall reports whether an answer is that of a statement that wanted more numbers than the block
-// has.
+// TooSmall reports whether an answer is the error of a statement that needs more numbers than the
+// block has.
 func (n *Block) TooSmall(payload []byte) bool {
 	var e *protocol.ServerError
 	return payload[0] == 0xff && errors.As(protocol.ParseServerError(payload), &e) && e.Code == mysql.ER_DATA_OUT_OF_RANGE &&
 		strings.Contains(e.Message, "(last_insert_id() | 1) + 18446744073709551615")
 }
 
-// Grow makes the next block a larger one. An error is why there is none.
+// Grow makes the next block larger. The error says why that is impossible.
 func (n *Block) Grow() error {
 	switch {
 	case n.limited != nil:
@@ -166,11 +166,10 @@ func (n *Block) Grow() error {
 	return nil
 }
 
-// Answered appends to b the packet of a server's answer for the client, with a number. It records
-// what the statement has done to LAST_INSERT_ID(), whose value the connection on then has: the same
-// as before if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and
-// REPLACE answer with the first, as with keys that the server generates for many rows: that is what
-// drivers count from.
+// Answered appends to b the packet of a server's answer for the client, with the packet number num.
+// It records what has become of LAST_INSERT_ID() on the connection on: without a number it stays,
+// else it is the last number, as with LAST_INSERT_ID(n). INSERT and REPLACE answer with the first
+// number, like keys that the server generates for many rows, because drivers count from it.
 func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID) []byte {
 	if payload[0] != 0 {
 		b, _ = protocol.AppendPacket(b, payload, num)
@@ -181,7 +180,7 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
 	given := id >= n.first && id <= n.last
 	if given && n.generates {
-		// It may be a value that the server generated.
+		// The server may have generated the value.
 		given = !n.Updates && id == n.first+(affected*n.Calls-1)*n.step
 	}
 	rest := payload[1+k+size:]
@@ -189,7 +188,7 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	if given {
 		last = id
 	}
-	// Behind a stored function the servers do not send it.
+	// Servers do not send the id after a stored function.
 	untold := id == 0 && n.Routines && !foundNoRows(rest)
 	if id != 0 || untold {
 		t.lasts.took(n.taken.Of, last+n.rest)
@@ -212,8 +211,8 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	return b
 }
 
-// foundNoRows reports whether an OK packet, from its status flags on, has the text with the number
-// of rows that a statement found, and that is 0.
+// foundNoRows reports whether an OK packet, from its status flags on, has a text that counts found
+// rows, and the count is 0.
 func foundNoRows(b []byte) bool {
 	if len(b) < 5 {
 		return false
@@ -222,7 +221,7 @@ func foundNoRows(b []byte) bool {
 	if b = b[4+k:]; !ok || size > uint64(len(b)) {
 		return false
 	}
-	// in whichever language
+	// The text before the count may be in any language.
 	text := strings.TrimLeftFunc(string(b[:size]), func(r rune) bool { return r < '0' || r > '9' })
 	return len(text) > 1 && text[0] == '0' && (text[1] < '0' || text[1] > '9')
 }

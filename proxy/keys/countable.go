@@ -13,9 +13,9 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Countable asks the server c whether the statement leaves nothing if it fails, and whether its
-// rows are what is replicated. Blocks are counted off there then. l is the session's
-// LAST_INSERT_ID(). same reports whether a name is that of the key's column.
+// Countable asks the server of c whether the statement leaves nothing if it fails, and whether the
+// binary log gets its rows. It makes c the connection that counts. l is the session's
+// LAST_INSERT_ID(). same reports whether a name is the key's column.
 func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, same func(name []byte) bool) error {
 	n.ask, n.conn, n.lastID = ask, c, l
 	row, err := ask.AskRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
@@ -30,7 +30,7 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, sam
 	var refused *protocol.ServerError
 	switch {
 	case errors.As(err, &refused) && (refused.Code == mysql.ER_NO_SUCH_TABLE || refused.Code == mysql.ER_BAD_DB_ERROR || refused.Code == mysql.ER_NO_DB_ERROR):
-		return err // as the statement itself
+		return err // the statement itself would get this error
 	case errors.As(err, &refused):
 		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE needs to know what its table is: %v", refused)
 	case err != nil:
@@ -43,10 +43,10 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, sam
 	return n.noTriggers(ask, c)
 }
 
-// givesAuto reports whether the statement has a number for the AUTO_INCREMENT column in each row,
-// given the table's SHOW CREATE TABLE.
+// givesAuto reports whether the statement gives the AUTO_INCREMENT column a number in each row, by
+// the table's SHOW CREATE TABLE.
 func (n *Block) givesAuto(create []byte, same func(name []byte) bool) bool {
-	index := -1 // of the table's columns
+	index := -1 // index of the table's column
 	for line := range bytes.Lines(create) {
 		name, quoted := bytes.CutPrefix(line, []byte("  `"))
 		if !quoted {
@@ -54,14 +54,14 @@ func (n *Block) givesAuto(create []byte, same func(name []byte) bool) bool {
 		}
 		index++
 		name, rest, _ := bytes.Cut(name, []byte("`"))
-		rest, _, _ = bytes.Cut(rest, []byte("'")) // a comment, the values of an ENUM
+		rest, _, _ = bytes.Cut(rest, []byte("'")) // drop a comment, or the values of an ENUM
 		auto := bytes.Contains(rest, []byte(" AUTO_INCREMENT"))
 		switch {
 		case n.Key != nil && auto:
 			return same(name)
 		case n.Key != nil:
 			continue
-		case bytes.Contains(line, []byte(" INVISIBLE")): // which no * means; or a comment's word
+		case bytes.Contains(line, []byte(" INVISIBLE")): // or this word in a comment
 			return false
 		case !auto:
 			continue
@@ -73,8 +73,7 @@ func (n *Block) givesAuto(create []byte, same func(name []byte) bool) bool {
 	return false
 }
 
-// noTriggers is an error if a table has triggers: they may write to tables without
-// transactions.
+// noTriggers refuses a table with triggers: they may write to tables without transactions.
 func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	t := &n.Table
 	show := "SHOW TRIGGERS"
@@ -94,8 +93,8 @@ func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	return nil
 }
 
-// isInnoDB reports whether SHOW CREATE TABLE is that of a table of InnoDB. The columns' lines begin
-// with spaces, and no line end stands in their comments.
+// isInnoDB reports whether a SHOW CREATE TABLE is of an InnoDB table. The lines of columns begin
+// with spaces, and their comments have no line end.
 func isInnoDB(create []byte) bool {
 	_, options, ok := bytes.Cut(create, []byte("\n) ENGINE="))
 	return ok && bytes.HasPrefix(options, []byte("InnoDB"))

@@ -2,12 +2,11 @@ package keys
 
 import "seqproxy/sequence"
 
-// maxLasts bounds the sequences of which a session remembers its last number. It
-// then forgets the one whose last number is the oldest: LASTVAL() of that is NULL.
+// maxLasts bounds the sequences whose last number a session keeps. It drops the oldest, and
+// LASTVAL() of that sequence is NULL again.
 const maxLasts = 256
 
-// lasts are the last numbers that a session got, by sequence. The last of the
-// list is the one that was taken from last.
+// lasts are the last numbers that a session got, by sequence. The latest is at the end.
 type lasts []last
 
 type last struct {
@@ -32,7 +31,7 @@ func (l *lasts) took(of sequence.Identity, value uint64) {
 	*l = append(list, last{of, value})
 }
 
-// get is the last number of a sequence, or NULL.
+// get returns the last number of a sequence, or NULL.
 func (l lasts) get(of sequence.Identity) Number {
 	for i := len(l) - 1; i >= 0; i-- {
 		if l[i].of == of {

@@ -6,16 +6,16 @@ import (
 	"seqproxy/proxy/plan"
 )
 
-// Numbers are those of one statement while it is carried out. However it takes them, All takes what
-// it needs before it is sent, and the encoder of its command writes the values into it.
+// Numbers are the numbers of one statement while it runs. All takes those that it needs before it
+// is sent, and the encoder of its command writes the values into it.
 type Numbers struct {
 	Slots []plan.Slot   // each gets a value
-	Fill  *plan.Filling // each of its keys gets numbers; nil: there are none
-	Rows  *Rows         // get numbers as they come; nil: they get none
-	Block *Block        // that the server counts off; nil: it counts nothing
+	Fill  *plan.Filling // each of its keys gets numbers; nil: none do
+	Rows  *Rows         // get numbers as they come; nil: none do
+	Block *Block        // the server counts within it; nil: it counts nothing
 }
 
-// Of begins to carry out what was planned.
+// Of makes the Numbers to carry out a plan.
 func Of(n *plan.Numbers) Numbers {
 	of := Numbers{Slots: n.Slots, Fill: n.Fill}
 	if n.Rows != nil {
@@ -27,7 +27,7 @@ func Of(n *plan.Numbers) Numbers {
 	return of
 }
 
-// Kept is Of for a text that is prepared, which the names in it outlive. Each execution says itself
+// Kept is Of for a prepared text. It copies the names, which outlive the plan. Each execution adds
 // what it needs before it is sent.
 func Kept(n *plan.Numbers) Numbers {
 	of := Of(n)
@@ -43,7 +43,7 @@ func Kept(n *plan.Numbers) Numbers {
 	return of
 }
 
-// Again is n for another execution.
+// Again returns a copy of n for another execution.
 func (n *Numbers) Again() Numbers {
 	again := *n
 	if n.Block != nil {

@@ -13,27 +13,29 @@ import (
 	"seqproxy/sequence"
 )
 
-// Patience is the context of what a session waits for in the proxy itself, a number
-// that has yet to be reserved: it ends with the session, and by KILL QUERY. A wait that
-// does not come about costs nothing.
+// Patience is the context of a session's waits in the proxy itself, for numbers that are being
+// reserved. KILL QUERY and the session's end interrupt a wait. A call that does not wait costs
+// nothing.
 type Patience struct {
 	context.Context // the session's
 
-	begun atomic.Bool // there may be a wait
-	// in those that are over, since it was taken; only the session's goroutine touches it
+	begun atomic.Bool // a wait may be going on
+	// waited is the time of finished waits since TakeWaited. Only the session's goroutine touches
+	// it.
 	waited time.Duration
-	// of that, what was waited for the sequence servers in the command that is handled; as waited
+	// spent is the part of waited for the sequence servers in the present command. Only the
+	// session's goroutine touches it.
 	spent time.Duration
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	done        chan struct{}
-	follows     bool          // the end of Context calls interrupt
-	since       time.Duration // when the wait began, by clock
+	follows     bool          // the end of Context interrupts the wait
+	since       time.Duration // begin of the wait, by stats.Clock
 	interrupted bool          // done is closed
 }
 
-// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing
-// has ended it.
+// Done begins a wait, unless one is going on. The next wait reuses the channel if nothing has
+// interrupted this one.
 func (p *Patience) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,12 +52,12 @@ func (p *Patience) Done() <-chan struct{} {
 		context.AfterFunc(p.Context, p.Interrupt)
 	}
 	if p.Context.Err() != nil {
-		p.interruptLocked() // it may have ended while nothing waited
+		p.interruptLocked() // Context may have ended while nothing waited
 	}
 	return p.done
 }
 
-// Err is not nil once the wait is to end.
+// Err is not nil once the wait must end.
 func (p *Patience) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +67,8 @@ func (p *Patience) Err() error {
 	return p.Context.Err()
 }
 
-// Waited is for how long the command that is handled has waited for the sequence servers, by which
-// the sequences know how much of its time is left. Only the session's goroutine calls it.
+// Waited returns how long the present command has waited for the sequence servers. The sequences
+// deduct it from the command's time. Only the session's goroutine calls it.
 func (p *Patience) Waited() time.Duration {
 	if !p.begun.Load() {
 		return p.spent
@@ -76,7 +78,7 @@ func (p *Patience) Waited() time.Duration {
 	return p.spent + stats.Clock() - p.since
 }
 
-// Value gives the sequences what the command has waited.
+// Value gives the sequences the Waited of the command.
 func (p *Patience) Value(key any) any {
 	if key == (sequence.WaiterKey{}) {
 		return p
@@ -98,7 +100,7 @@ func (p *Patience) interruptLocked() {
 	}
 }
 
-// Over ends what may have been a wait, with err, and returns the error for the client.
+// Over ends the wait, if there was one, with its error. It returns the error for the client.
 func (p *Patience) Over(err error) error {
 	if !p.begun.Load() {
 		return err
@@ -121,13 +123,13 @@ func (p *Patience) Over(err error) error {
 	return err
 }
 
-// Spend records a wait for the sequence servers that is over.
+// Spend records a finished wait for the sequence servers.
 func (p *Patience) Spend(took time.Duration) {
 	p.waited += took
 	p.spent += took
 }
 
-// Begin begins a command, which has waited for nothing yet.
+// Begin begins a command, without any waits.
 func (p *Patience) Begin() {
 	if p.begun.Load() {
 		_ = p.Over(nil)
@@ -135,19 +137,18 @@ func (p *Patience) Begin() {
 	p.spent = 0
 }
 
-// Spent is for how long the command has waited in waits that are over, and Restore makes it that
-// again: what came between does not count.
+// Spent returns the time of the command's finished waits, for Restore.
 func (p *Patience) Spent() time.Duration { return p.spent }
 
-// Restore is explained at Spent.
+// Restore resets that time to an earlier Spent, so that the waits since do not count.
 func (p *Patience) Restore(spent time.Duration) { p.spent = spent }
 
-// TakeWaited returns how long all commands have waited since it was last asked.
+// TakeWaited returns how long all commands have waited since the last call.
 func (p *Patience) TakeWaited() time.Duration {
 	waited := p.waited
 	p.waited = 0
 	return waited
 }
 
-// ErrInterrupted is what a statement gets that KILL QUERY has ended.
+// ErrInterrupted is the error of a statement that KILL QUERY has ended.
 var ErrInterrupted error = &protocol.ServerError{Code: mysql.ER_QUERY_INTERRUPTED, State: "70100", Message: "Query execution was interrupted"}

@@ -14,13 +14,13 @@ import (
 	"seqproxy/statement"
 )
 
-// Rights are the sequences that a user may take numbers of. nil: all of them.
+// Rights are the sequences that a user may take numbers of. nil means all.
 type Rights struct {
 	names    [][]byte
-	prefixes [][]byte // of the names, as the table spells them
+	prefixes [][]byte // of names, in the table's spelling
 }
 
-// NewRights reads the names, and beginnings of names with a star, that a user may use.
+// NewRights makes the rights to names, and to beginnings of names with a star at the end.
 func NewRights(sequences []string) *Rights {
 	if sequences == nil {
 		return nil
@@ -40,8 +40,8 @@ func NewRights(sequences []string) *Rights {
 	return r
 }
 
-// Allow reports whether a name is among the rights. Names are compared as the sequence table
-// compares them. The beginning of one is compared with the table's spelling.
+// Allow reports whether a name is among the rights. It compares names like the sequence table, and
+// beginnings with the table's spelling.
 func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, error) {
 	for _, n := range r.names {
 		if bytes.Equal(n, name) {
@@ -53,7 +53,7 @@ func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, err
 		return false, fmt.Errorf("look for the right to use a sequence: %w", err)
 	}
 	if !exists {
-		stored = string(name) // it may be about to be made
+		stored = string(name) // the statement may create it
 	}
 	for _, p := range r.prefixes {
 		if strings.HasPrefix(stored, string(p)) {
@@ -72,9 +72,9 @@ func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, err
 	return false, nil
 }
 
-// MayUse is nil if the session's user may take numbers of a sequence, and look at it and
-// set it; else it is the error for the client. For a user who may use every sequence it
-// costs nothing. Of a text with calls the plan asks; whatever else takes numbers asks here.
+// MayUse returns nil if the session's user may take numbers of a sequence, look at it and set it,
+// else the error for the client. It costs nothing for a user with all rights. Whatever takes
+// numbers without a plan must call it.
 func (t *Taker) MayUse(name []byte) error {
 	if t.rights == nil {
 		return nil
@@ -86,14 +86,14 @@ func (t *Taker) MayUse(name []byte) error {
 	return err
 }
 
-// HasRight is MayUse for a user who may use some sequences alone.
+// HasRight is MayUse for a user with limited rights.
 func (t *Taker) HasRight(name []byte) (bool, error) {
 	may, err := t.rights.Allow(&t.Patience, t.names, name)
 	return may, t.Patience.Over(err)
 }
 
-// MayTake is what a plan asks of the user's rights, for a statement that was planned before: they
-// may be others since, and parameters may name the sequences.
+// MayTake checks the user's rights for a statement that was planned earlier: rights may have
+// changed since, and parameters may name the sequences.
 func (t *Taker) MayTake(asks []plan.Slot) error {
 	set := false
 	for i := range asks {
@@ -113,12 +113,12 @@ func (t *Taker) MayTake(asks []plan.Slot) error {
 	return t.session.RefuseSetval(&asks[slices.IndexFunc(asks, func(a plan.Slot) bool { return a.Func == statement.Setval })])
 }
 
-// ErrNoRight is the error for a sequence that the user may not use.
+// ErrNoRight returns the error for a sequence that the user may not use.
 func ErrNoRight(name []byte) error {
 	return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(Named(name), "?"))
 }
 
-// Named is the beginning of a name, as an error or a log may have it.
+// Named returns the beginning of a name, for an error or a log.
 func Named(name []byte) string {
 	const longest = 64
 	if len(name) <= longest {

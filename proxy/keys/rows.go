@@ -8,11 +8,11 @@ import (
 	"seqproxy/statement"
 )
 
-// Rows are the columns of a statement's result that are numbers of sequences, as it is sent.
+// Rows are the columns of one statement's result that are numbers of sequences.
 type Rows struct {
 	plan.Rows
-	Types []uint8  // of all columns of a prepared statement, as last defined
-	first []uint64 // the numbers of the first row, if they were taken already
+	Types []uint8  // types of all columns of a prepared statement, as last defined
+	first []uint64 // numbers of the first row, if they are already taken
 }
 
 // Define records the definition of a prepared statement's next column.
@@ -28,7 +28,7 @@ func (r *Rows) Define(definition []byte, caps protocol.Capability) error {
 	return nil
 }
 
-// ahead takes the numbers of the first row, and returns the first of them.
+// ahead takes the numbers of the first row early, and returns the first of them.
 func (t *Taker) ahead(r *Rows) (first uint64, err error) {
 	values, err := t.Take(r.Slots)
 	if err != nil {
@@ -49,29 +49,29 @@ func (t *Taker) ahead(r *Rows) (first uint64, err error) {
 type RowTaker struct {
 	taker   *Taker
 	rows    *Rows
-	asks    []plan.Slot // of the rows that get numbers at a time
-	allowed bool        // the user may take the numbers
+	asks    []plan.Slot // slots of the rows that get numbers at a time
+	allowed bool        // the user's rights are checked
 	numbers []uint64
-	few     bool // numbers have run short
+	few     bool // there were too few numbers once
 	given   bool
-	last    uint64 // the last row's first number
+	last    uint64 // first number of the last row
 }
 
-// For makes the taker of a result. planned says that the plan has just asked for the user's rights.
+// For makes the taker of a result. planned says that the plan has just checked the user's rights.
 func (r *Rows) For(t *Taker, planned bool) *RowTaker {
 	return &RowTaker{taker: t, rows: r, allowed: planned}
 }
 
-// Last returns the first number of the last row; ok is false if none has got any.
+// Last returns the first number of the last row. ok is false if no row has got any.
 func (x *RowTaker) Last() (last uint64, ok bool) { return x.last, x.given }
 
-// Take takes the numbers of the next rows, at most as many as are about to be sent.
+// Take takes the numbers of at least one of the next rows, and of at most rows.
 func (x *RowTaker) Take(_, rows int) ([]uint64, error) {
 	if first := x.rows.first; first != nil {
 		x.rows.first = nil
 		return first, nil
 	}
-	count := uint64(0) // of one row
+	count := uint64(0) // numbers per row
 	for i := range x.rows.Slots {
 		count += x.rows.Slots[i].Count
 	}
@@ -81,8 +81,8 @@ func (x *RowTaker) Take(_, rows int) ([]uint64, error) {
 	}
 	numbers, err := x.take(rows)
 	if err != nil && rows > 1 && !errors.Is(err, ErrInterrupted) {
-		// there may be some for the first of them
-		x.few = true // and not another wait for each
+		// The first row may still get some.
+		x.few = true // the next rows do not wait again
 		numbers, err = x.take(1)
 	}
 	if err == nil {
@@ -108,7 +108,7 @@ func (x *RowTaker) take(rows int) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	patience.Restore(spent) // the rows behind these have the time anew
+	patience.Restore(spent) // the next rows have the whole time again
 	x.numbers = x.numbers[:0]
 	for i, v := range values {
 		if v.Text != "" {

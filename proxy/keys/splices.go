@@ -6,10 +6,11 @@ import (
 	"seqproxy/statement"
 )
 
-// Substitute gives the substitutions of numbers, and of the previous LAST_INSERT_ID(), in a text
-// their values. A text is never LAST_INSERT_ID(): in its place the next number of the statement is.
+// Substitute sets the values of numbers, and of the previous LAST_INSERT_ID(), in the substitutions
+// of a text. A key that is a text cannot be LAST_INSERT_ID(): the statement's next number is it
+// instead.
 func Substitute(subs []statement.Substitution, calls []statement.FuncCall, values []Number, previous uint64) {
-	led := -1 // the statement whose first key is a text
+	led := -1 // statement whose first key is a text
 	for i := range subs {
 		if place := calls[i].Place; place == statement.PlaceNever || place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
 			continue
@@ -37,7 +38,7 @@ func Substitute(subs []statement.Substitution, calls []statement.FuncCall, value
 	}
 }
 
-// Bind gives the substitutions that take effect late the numbers of their leaders.
+// Bind gives late substitutions the numbers of their leaders.
 func Bind(late []plan.Late, subs []statement.Substitution) error {
 	for _, l := range late {
 		if subs[l.Leader].Replacement == statement.AsText {

@@ -15,14 +15,14 @@ import (
 
 // Sequences gives numbers. *sequence.Sequences implements it.
 type Sequences interface {
-	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
+	// TakeRun returns n consecutive numbers, and perhaps a notice about their sequence.
 	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
-	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a
-	// kind.
+	// Consecutive returns an error if a client cannot count on from a number of a sequence, because
+	// of the kind of its keys.
 	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
-	// Avoid says that a client is about to use numbers of its own choice.
+	// Avoid announces that a client will use numbers of its own choice.
 	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
 
@@ -32,21 +32,21 @@ type Names interface {
 	Stored(ctx context.Context, name []byte) (stored string, exists bool, err error)
 	// Same reports whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
-	// Identify returns the identity of a sequence, however its name is spelled.
+	// Identify returns the identity of a sequence, in whichever spelling.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
-	// FormOf says what the keys of a sequence are.
+	// FormOf returns the form of a sequence's keys.
 	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
 }
 
-// Session is what a Taker needs of the session that it takes numbers for.
+// Session is what a Taker needs of its session.
 type Session interface {
-	// Setval sets a sequence on.
+	// Setval sets the next number of a sequence.
 	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
-	// RefuseSetval is the error for one who may not do that.
+	// RefuseSetval returns the error for a user who may not do that.
 	RefuseSetval(a *plan.Slot) error
 }
 
-// Taker takes numbers for a session. Only the session's goroutine uses it, but for
+// Taker takes numbers for a session. Only the session's goroutine uses it, except for
 // Patience.Interrupt.
 type Taker struct {
 	Patience Patience
@@ -54,37 +54,36 @@ type Taker struct {
 	sequences Sequences
 	names     Names
 	session   Session
-	// firstAlone: of several rows that are filled in, the insert id is the first one's key, and
-	// says nothing of the others
+	// firstAlone says that the insert id of several filled rows is the first one's key, and says
+	// nothing of the others.
 	firstAlone bool
-	rights     *Rights // of the user; nil: all
-	admin      bool    // the user may set sequences on
+	rights     *Rights // the user's rights; nil: all
+	admin      bool    // the user may set sequences
 	lasts      lasts   // the last number of each sequence
 	notice     string
-	name       []byte    // scratch: of a sequence
-	one        [1]Number // scratch: the value of a slot alone
+	name       []byte    // scratch: name of a sequence
+	one        [1]Number // scratch: value of a single slot
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
 func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
 
-// From sets where numbers come from, from now on. names has the names of these sequences.
-// firstAlone: the keys of rows that are filled in need not be a step apart.
+// From sets the source of numbers from now on. names has the names of the same sequences.
+// firstAlone says that the keys of filled rows need not be a step apart.
 func (t *Taker) From(sequences Sequences, names Names, firstAlone bool) {
 	t.sequences, t.names, t.firstAlone = sequences, names, firstAlone
 }
 
-// As has numbers taken by a user with these rights from now on.
+// As sets the user's rights from now on.
 func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, admin }
 
-// Forget forgets what LASTVAL() gives, as a session that is reset does.
+// Forget drops the values of LASTVAL(), as the reset of a session does.
 func (t *Taker) Forget() { t.lasts = nil }
 
 // HasNotice reports whether there is a warning for Notice to give.
 func (t *Taker) HasNotice() bool { return t.notice != "" }
 
-// Notice returns, once, the warning that a sequence whose numbers were taken nears its end; nil:
-// there is none.
+// Notice returns the warning that a sequence of numbers taken nears its end, once, or nil.
 func (t *Taker) Notice() *protocol.ServerError {
 	if t.notice == "" {
 		return nil
@@ -97,10 +96,10 @@ func (t *Taker) Notice() *protocol.ServerError {
 // Number is the value of a slot.
 type Number struct {
 	Value uint64
-	Last  uint64 // of the numbers that a NEXTVAL takes
-	Step  uint64 // of a block, which the server counts off from Value up to Last; else 0
+	Last  uint64 // last number that a NEXTVAL takes
+	Step  uint64 // of a block, in which the server counts from Value up to Last; else 0
 	Null  bool
-	// Text is the key where keys are texts, or with Binary bytes; else empty
+	// Text is the key if keys are texts, or bytes if Binary is set, else "".
 	Text   string
 	Binary bool
 }
@@ -127,7 +126,7 @@ func (t *Taker) next(name []byte) (Number, error) {
 	return Number{Value: got.First, Last: got.First, Text: got.Text, Binary: got.Binary}, nil
 }
 
-// mayCount refuses NEXTVAL('s', n) where the client could not count on.
+// mayCount refuses NEXTVAL('s', n) if the client cannot count on from the value.
 func (t *Taker) mayCount(a *plan.Slot) error {
 	if a.Count == 1 {
 		return nil
@@ -135,11 +134,11 @@ func (t *Taker) mayCount(a *plan.Slot) error {
 	return t.Patience.Over(t.sequences.Consecutive(&t.Patience, a.Sequence))
 }
 
-// Take takes what is asked for: the values of asks, in order. The numbers of one sequence are
-// consecutive, however it is spelled. The user may use all of them. The result is valid until the
-// next Take.
+// Take returns the values of asks, in order. The numbers of one sequence are consecutive, in
+// whichever spelling. The caller has checked the user's rights. The result is valid until the next
+// Take.
 func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
-	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
+	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // the usual case
 		if asks[0].Count != 1 {
 			return t.takeSeveral(&asks[0])
 		}
@@ -169,7 +168,7 @@ func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 	return values, t.fillLast(asks, values, before)
 }
 
-// takeNext takes the numbers that NEXTVALs ask for.
+// takeNext takes the numbers for NEXTVALs.
 func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 	values = make([]Number, len(asks))
 	taken := make([]bool, len(asks))
@@ -178,7 +177,7 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			continue
 		}
 		name := asks[i].Sequence
-		var places []int // of the names that mean this sequence
+		var places []int // indexes of the slots of this sequence
 		total := uint64(0)
 		for j := i; j < len(asks); j++ {
 			if !asks[j].Takes() || taken[j] || asks[j].Func != statement.Nextval {
@@ -207,7 +206,8 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			continue
 		}
 		next, step, err := t.Run(name, total)
-		if errors.As(err, new(*sequence.KindError)) || errors.As(err, new(fits)) { // its keys are not a step apart, or not so many
+		// Such a sequence gives its keys only one by one.
+		if errors.As(err, new(*sequence.KindError)) || errors.As(err, new(fits)) {
 			for _, j := range places {
 				if values[j], err = t.next(name); err != nil {
 					return nil, err
@@ -227,10 +227,10 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// fits is the error of a sequence that has fewer consecutive keys, but any number of single ones.
+// fits is the error of a sequence that has too few consecutive keys, but any number of single ones.
 type fits interface{ Fits() uint64 }
 
-// takeInOrder is Take for a text with SETVAL, which changes what the calls behind it give.
+// takeInOrder is Take for a text with SETVAL, which changes the values of later calls.
 func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 	values = make([]Number, len(asks))
 	for i := range asks {
@@ -258,16 +258,14 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// first takes numbers of a sequence for a caller that needs the n from the first one on, whatever
-// the sequence's INCREMENT.
+// first takes n numbers of a sequence, in its steps, and returns the first of them.
 func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
 	first, _, err = t.Run(name, n)
 	return first, err
 }
 
-// Run takes n numbers of a sequence, in its steps, and makes the last of
-// them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
-// Texts are refused.
+// Run takes n numbers of a sequence, in its steps. The last of them becomes LASTVAL(). As with
+// MariaDB, that is NULL after the sequence ran out. Run refuses texts.
 func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
 	got, err := t.run(name, n)
 	if err == nil && got.Text != "" {
@@ -277,7 +275,7 @@ func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
 	return got.First, got.Step, err
 }
 
-// run is Run of any keys.
+// run is Run for all kinds of keys.
 func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
 	got, err = t.sequences.TakeRun(&t.Patience, name, n)
 	if got.Notice != "" {
@@ -295,7 +293,7 @@ func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
 	return got, nil
 }
 
-// lastOf is LASTVAL() of a sequence.
+// lastOf returns LASTVAL() of a sequence.
 func (t *Taker) lastOf(name []byte) (Number, error) {
 	form, err := t.names.FormOf(&t.Patience, name)
 	if err = t.Patience.Over(err); err != nil {
@@ -311,7 +309,7 @@ func (t *Taker) lastOf(name []byte) (Number, error) {
 	return t.lasts.get(of), nil
 }
 
-// lastBefore returns what the LASTVALs would give before the text.
+// lastBefore returns the values of the LASTVALs as if they came before the text.
 func (t *Taker) lastBefore(asks []plan.Slot) ([]Number, error) {
 	before := make([]Number, len(asks))
 	for i := range asks {
@@ -326,7 +324,7 @@ func (t *Taker) lastBefore(asks []plan.Slot) ([]Number, error) {
 	return before, nil
 }
 
-// fillLast fills in the values of LASTVALs, each of which sees the numbers in front of it.
+// fillLast sets the values of LASTVALs. Each sees the numbers before it in the text.
 func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 	seen := make(map[sequence.Identity]uint64)
 	for i := range asks {
@@ -349,8 +347,8 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 }
 
 // All takes the numbers that a statement needs before it is sent. It returns the values of the
-// slots, and puts those of keys into n.Fill, and the first row's into n.Rows. Or it begins a block,
-// which is the value of each slot then.
+// slots, puts the numbers of keys into n.Fill, and those of the first row into n.Rows. With a block
+// it begins the block, which is then the value of each slot.
 func (t *Taker) All(n *Numbers) (values []Number, err error) {
 	if n.Block != nil {
 		return t.counted(n)
@@ -374,7 +372,7 @@ func (t *Taker) All(n *Numbers) (values []Number, err error) {
 	return values, nil
 }
 
-// counted is All where the server counts off.
+// counted is All for a server that counts.
 func (t *Taker) counted(n *Numbers) ([]Number, error) {
 	if err := t.block(n.Block); err != nil {
 		return nil, err
@@ -388,9 +386,9 @@ func (t *Taker) counted(n *Numbers) ([]Number, error) {
 	return values, nil
 }
 
-// MayTakeAll is what a plan asks of the user's rights, for a statement that was planned before:
-// they may be others since, and parameters may name the sequences. Rights to what rows get are
-// asked for with the first that gets some.
+// MayTakeAll checks the user's rights for a statement that was planned earlier: rights may have
+// changed since, and parameters may name the sequences. The first row that gets numbers checks the
+// rights for rows.
 func (t *Taker) MayTakeAll(n *Numbers) error {
 	if err := t.MayTake(n.Slots); err != nil {
 		return err
