@@ -212,15 +212,16 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 		return 0, false, snowflake.ErrAway
 	}
 	s, name := k.seq.owner, define.WorkerName(define.ShownName(k.seq.name), worker)
-	if ok, err := s.members.Recordable(ctx, define.CounterName(name), first); !ok {
+	row := define.CounterName(name)
+	if ok, err := s.members.Recordable(ctx, row, first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
-	found, err := s.members.Find(ctx, name)
+	found, err := s.members.Find(ctx, row)
 	switch {
 	case k.away(worker): // that was seen now
 		return 0, false, snowflake.ErrAway
 	case err == nil && found.Def.Kind != kind.NewTicks():
-		return 0, true, nil // somebody has given a sequence of his that name
+		return 0, true, nil // somebody has made it something else by hand
 	case err == nil:
 		return found.Position(), false, nil
 	case member.IsUnfitRow(err):
@@ -253,7 +254,7 @@ func (k *clocked) away(worker uint64) bool {
 
 // Reserve reserves ticks of a worker.
 func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s, name := k.seq.owner, []byte(define.WorkerName(define.ShownName(k.seq.name), worker))
+	s, name := k.seq.owner, []byte(define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker)))
 	for again := true; ; again = false {
 		q, err := s.findAny(ctx, name, s.patience(ctx))
 		if err != nil {
@@ -281,7 +282,7 @@ func (s *Sequences) regainTicks(all []*sequence) {
 			continue
 		}
 		for _, unused := range q.clocked.keys.Unused() {
-			name := define.WorkerName(define.ShownName(q.name), unused.Worker)
+			name := define.CounterName(define.WorkerName(define.ShownName(q.name), unused.Worker))
 			worker := s.names.get([]byte(name))
 			if worker == nil || !worker.countsTicks() {
 				continue

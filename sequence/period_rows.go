@@ -26,19 +26,19 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 		return store.Row{}, 0, err
 	}
 	changes = s.obeyed()
-	found, err = s.members.Find(ctx, name)
+	found, err = s.members.Find(ctx, define.CounterName(name))
 	if errors.Is(err, ErrUnknown) || member.IsUnfitRow(err) {
 		if _, err := s.createPeriod(ctx, &base, name, 0); err != nil {
 			return store.Row{}, 0, err
 		}
 		changes = s.obeyed()
-		found, err = s.members.Find(ctx, name)
+		found, err = s.members.Find(ctx, define.CounterName(name))
 	}
 	if err != nil {
 		return store.Row{}, 0, ofPeriod(err)
 	}
 	if found.Def.Kind != base.Def.Kind {
-		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(q.name), WayOut: periodNameTaken}
+		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(q.name), WayOut: "restore both tables from the same backup"}
 	}
 	if a := differences(&found.Def, &base.Def); a != (Alteration{}) {
 		if found, err = s.members.Alter(ctx, found.Name, a, 0); err != nil {
@@ -49,9 +49,6 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 	}
 	return found, changes, nil
 }
-
-// periodNameTaken is the way out where somebody has a sequence of the name of a period.
-const periodNameTaken = "the period needs that name; use another name for one of the two sequences"
 
 // ofPeriod is the error of a counter that is not found: the sequence is.
 func ofPeriod(err error) error {
@@ -127,7 +124,7 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 // is empty then.
 func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	s := p.seq.owner
-	_, err := s.members.Find(ctx, name)
+	_, err := s.members.Find(ctx, define.CounterName(name))
 	switch {
 	case errors.Is(err, ErrUnknown), member.IsUnfitRow(err):
 		return store.Row{}, nil

@@ -529,21 +529,75 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 	}
 	mustCreate(t, s, sequence.CreateOptions{Name: "po@123", Kind: kindOf(t, "BIT_REVERSED")})
 	mustCreate(t, s, sequence.CreateOptions{Name: "@20261231", Kind: kindOf(t, "BIT_REVERSED")})
-	// A plain one may exist already: the day then has none.
-	mustCreate(t, s, sequence.CreateOptions{Name: "po@20261231"})
-	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
-	_, err := s.TakeRun(ctx, []byte("po"), 1)
-	wantKindError(t, "a day whose name somebody has", err, "po@20261231")
-	if n := mustTake(t, s, "po@20261231", 1); n != 1 {
-		t.Errorf("the other one gives %d", n)
+}
+
+// A plain sequence may be called like a period or a worker: each has a row of its own, whichever is
+// made first.
+func TestAPlainSequenceIsCalledLikeAPeriodOrAWorker(t *testing.T) {
+	p := newPlace(t)
+	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
+	creates := func(o *sequence.Options) { o.CreateUnknown = true }
+	s := p.openAt(t, clock, clock.now, creates)
+	plain := func(name string) {
+		t.Helper()
+		for n := uint64(1); n <= 2; n++ {
+			if got := mustTake(t, s, name, 1); got != n {
+				t.Errorf("%s gives %d, want %d", name, got, n)
+			}
+		}
+		if d, _, err := s.Describe(ctx, []byte(name)); err != nil || d.Name != name || !d.Kind.IsPlain() {
+			t.Errorf("%s is %+v, %v", name, d, err)
+		}
 	}
-	if _, err := s.Drop(ctx, []byte("po@20261231"), false); err != nil {
+	dropped := func(name string) {
+		t.Helper()
+		if ok, err := s.Drop(ctx, []byte(name), false); !ok || err != nil {
+			t.Errorf("DROP of %s: %v", name, err)
+		}
+	}
+	plain("po@20261231") // made by itself
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	wantKey(t, l.take(t, s, "po"), "PO-20261231-000001")
+	dropped("po@20261231")
+	wantKey(t, l.take(t, s, "po"), "PO-20261231-000002")
+	mustCreate(t, s, sequence.CreateOptions{Name: "po@20270101"})
+	dropped("po@20270101")
+	clock.set(eve.Add(24 * time.Hour))
+	wantKey(t, l.take(t, s, "po"), "PO-20270101-000001") // a tombstone has the name
+	clock.set(eve.Add(48 * time.Hour))
+	wantKey(t, l.take(t, s, "po"), "PO-20270102-000001")
+	mustCreate(t, s, sequence.CreateOptions{Name: "po@20270102"})
+	plain("po@20270102")
+	wantKey(t, l.take(t, s, "po"), "PO-20270102-000002")
+	if _, err := s.Alter(ctx, []byte("po"), sequence.Alteration{Restart: ref(uint64(10))}); err != nil {
+		t.Error(err)
+	}
+	wantKey(t, l.take(t, s, "po"), "PO-20270102-000010")
+
+	s = p.open(t, workerID(7), creates)
+	plain("photos#w7")
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: snow(t)})
+	for range 2 {
+		if _, worker, _ := snow(t).Decompose(mustTake(t, s, "photos", 1)); worker != 7 {
+			t.Errorf("the key is of worker %d", worker)
+		}
+	}
+	mustCreate(t, s, sequence.CreateOptions{Name: "tweets", Kind: snow(t)})
+	mustTake(t, s, "tweets", 1)
+	plain("tweets#w7")
+	dropped("photos#w7")
+	mustTake(t, s, "photos", 1)
+	list, err := s.List(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	clock.set(eve.Add(24 * time.Hour))
-	wantKey(t, l.take(t, s, "po"), "PO-20270101-000001")
-	_, err = s.Create(ctx, sequence.CreateOptions{Name: "po@20270101"})
-	wantKindError(t, "a plain one of the name of a day", err)
+	var names []string
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	if got := strings.Join(names, " "); got != "photos po po@20270102 tweets tweets#w7" {
+		t.Errorf("there are %s", got)
+	}
 }
 
 // Several sequence servers divide the counters of each day, and one that is away at midnight gets

@@ -51,13 +51,12 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 	if err := a.dividable(&def); err != nil {
 		return made, err
 	}
-	found, err := a.Find(ctx, o.Name)
+	stored, look := define.StoredName(o.Name, def.Kind), o.Name
+	if define.IsHidden(stored) {
+		look = stored
+	}
+	found, err := a.Find(ctx, look)
 	switch {
-	case err == nil && define.IsPeriod(found.Name) && !o.Period:
-		return made, &define.KindError{
-			Sequence: o.Name, Kind: found.Def.Kind, Refused: "another sequence",
-			WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", define.ShownName(found.Name)),
-		}
 	case o.Period && (err == nil || member.IsUnfitRow(err)): // what its row is may be lost, and is said again
 	case err == nil && (o.IfNotExists || !o.OrReplace):
 		return o.existing(&found)
@@ -69,7 +68,6 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 	if err := a.fits(&def); err != nil || o.DryRun {
 		return made, err
 	}
-	stored := define.StoredName(o.Name, def.Kind)
 	row := func(e *edit) error { return e.makeRow(ctx, stored) }
 	need := majority(len(a.Members))
 	if define.IsWorker(stored) {
@@ -236,7 +234,10 @@ func (g *Agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 		}
 	}
 	other := name
-	if k.IsPlain() {
+	switch {
+	case define.IsHidden(define.CounterName(name)): // a plain one is another sequence
+		return nil
+	case k.IsPlain():
 		other = define.CounterName(name)
 	}
 	for i := range g.all {

@@ -49,7 +49,7 @@ func fits(v *member.Server, d *define.Definition) error {
 func longestBehind(d *define.Definition) string {
 	switch {
 	case define.IsPeriod(define.CounterName(d.Name)): // its sequence was asked about
-		return define.CounterSuffix
+		return define.StoredName("", d.Kind)
 	case d.Kind.Resets():
 		return define.CounterName(define.PeriodName("", d.Kind, 0))
 	case d.Kind.HasClock():

@@ -30,16 +30,23 @@ func (st *Store) Look(ctx context.Context, name string) (Row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) { return st.ReadRow(ctx, conn, name) })
 }
 
-// LookEither is Look for a sequence of any kind.
+// LookEither is Look for a sequence of any kind. Only the name of its row means the counter of a
+// period or a worker, so that a plain sequence may be called like one.
 func (st *Store) LookEither(ctx context.Context, name string) (Row, error) {
+	counter := define.CounterName(name)
+	text, args := st.Table.either(st.Registry.ListedID()), []any{counter, name, counter}
+	hidden := define.IsHidden(counter)
+	if hidden {
+		text, args = st.Table.one(st.Registry.ListedID()), []any{name}
+	}
 	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) {
-		found, err := st.readBy(ctx, conn, st.Table.either(st.Registry.ListedID()), name, define.CounterName(name), name, define.CounterName(name))
+		found, err := st.readBy(ctx, conn, text, name, args...)
 		var unknown *define.NameError
 		switch {
 		case err == nil:
 			err = st.fitsKind(&found)
-		case errors.As(err, &unknown) && unknown.Deleted == 0:
-			unknown.Deleted = st.deleted(ctx, conn, define.CounterName(name))
+		case errors.As(err, &unknown) && unknown.Deleted == 0 && !hidden:
+			unknown.Deleted = st.deleted(ctx, conn, counter)
 		}
 		return found, err
 	})
