@@ -13,17 +13,17 @@ import (
 )
 
 // A client's parameter may be the name or the count of a NEXTVAL: NEXTVAL(?), NEXTVAL(?, ?),
-// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for these,
-// which are read here at each execution.
+// NEXTVAL('s', ?). The server has a parameter for the number instead, and none for these. The proxy
+// reads them at each execution.
 
 // maxArgument bounds a name that comes by COM_STMT_SEND_LONG_DATA: no sequence has a name that
 // long.
 const maxArgument = 4096
 
-// maxLongArguments bounds the names of one statement that come that way.
+// maxLongArguments bounds the names of one statement that come by COM_STMT_SEND_LONG_DATA.
 const maxLongArguments = 256
 
-// tooLong stands for longer ones: it is no name. Read-only.
+// tooLong stands for longer names, and is no valid name. It is read-only.
 var tooLong = make([]byte, maxArgument)
 
 // noPlace is the server's index of a parameter that is an argument of a call.
@@ -32,14 +32,14 @@ const noPlace = 1<<16 - 1
 // unsignedBit is the flag in a parameter's type.
 const unsignedBit = 0x8000
 
-// Argument says which of the client's parameters determine a hidden parameter, counted from 1; 0:
+// Argument says which of the client's parameters set a hidden parameter, counted from 1. 0 means
 // none.
 type Argument struct {
 	name  int
 	count int // or the value of a SETVAL
 }
 
-// ArgumentOf numbers the markers that are arguments of a call.
+// ArgumentOf returns the numbers of the markers that are arguments of a call.
 func ArgumentOf(call *statement.FuncCall) Argument {
 	a, next := Argument{}, call.ParamsBefore+1
 	if call.Form == statement.FormParam {
@@ -52,7 +52,7 @@ func ArgumentOf(call *statement.FuncCall) Argument {
 	return a
 }
 
-// markers returns how many parameters of the client stand in the place of a hidden one.
+// markers returns how many of the client's parameters a hidden one replaces.
 func (h *Hidden) markers() int {
 	n := 0
 	if h.From.name > 0 {
@@ -64,7 +64,7 @@ func (h *Hidden) markers() int {
 	return n
 }
 
-// argumentCount returns how many of the client's parameters the server does not have.
+// argumentCount returns how many of the client's parameters the server lacks.
 func (p *List) argumentCount() int {
 	n := 0
 	for i := range p.Hidden {
@@ -73,10 +73,10 @@ func (p *List) argumentCount() int {
 	return n
 }
 
-// isArgument reports whether the server does not have the client's parameter i.
+// isArgument reports whether the server lacks the client's parameter i.
 func (p *List) isArgument(i int) bool { return i < len(p.place) && p.place[i] == noPlace }
 
-// keepArgument keeps what COM_STMT_SEND_LONG_DATA sent for the client's parameter i.
+// keepArgument keeps the data of COM_STMT_SEND_LONG_DATA for the client's parameter i.
 func (p *List) keepArgument(i int, data []byte) {
 	if p.longArgs == nil {
 		p.longArgs = make(map[int][]byte)
@@ -93,7 +93,7 @@ func (p *List) keepArgument(i int, data []byte) {
 // Value is a parameter as the client sent it.
 type Value struct {
 	null bool
-	long bool // it came by COM_STMT_SEND_LONG_DATA: data has no length in front
+	long bool // it came by COM_STMT_SEND_LONG_DATA, so data has no length in front
 	kind protocol.Parameter
 	data []byte
 }
@@ -104,7 +104,7 @@ func errArgument(fn statement.Func) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
 }
 
-// text reads a string; false for other values. It is not empty.
+// text returns a string. ok is false for other values, and for an empty string.
 func (v *Value) text() ([]byte, bool) {
 	switch uint8(v.kind.Type) {
 	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_ENUM, mysql.MYSQL_TYPE_SET,
@@ -119,7 +119,7 @@ func (v *Value) text() ([]byte, bool) {
 	return text, len(text) > 0 && len(text) < maxArgument
 }
 
-// integer reads a whole number, also in digits; n is undefined if it is negative.
+// integer returns a whole number, also from digits. n is undefined if it is negative.
 func (v *Value) integer() (n uint64, negative, ok bool) {
 	if v.null {
 		return 0, false, false
@@ -188,7 +188,7 @@ func (p *List) argumentsInRow(row []byte) func(at int) Value {
 	}
 }
 
-// Asks returns what the hidden parameters of an execution ask for, row by row. inUTF8 converts a
+// Asks returns the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
 // name.
 func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
 	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))

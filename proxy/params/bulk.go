@@ -17,7 +17,7 @@ const (
 	// Indicators before the values.
 	bulkValue = 0
 	bulkNull  = 1
-	// the last indicator in place of a value: NULL, DEFAULT, and the column left as it is
+	// The last indicator in place of a value: after NULL and DEFAULT, it keeps the column's value.
 	bulkIgnore = 3
 )
 
@@ -27,9 +27,9 @@ var ErrNotInBulk = protocol.Errorf(mysql.ER_UNSUPPORTED_PS, "HY000", "This comma
 // errBulkArguments is the server's error for rows or types that cannot be read.
 var errBulkArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 
-// CutBulk splits a bulk execution of a statement with hidden parameters into rows, and notes the
+// CutBulk splits a bulk execution of a statement with hidden parameters into rows, and records the
 // types that it binds. It refuses an execution that would become too long with its numbers, before
-// they are taken.
+// any are taken.
 func (p *List) CutBulk(payload []byte) (e Execution, err error) {
 	switch {
 	case p.Params == 0: // the number of rows would be unknown

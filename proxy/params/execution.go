@@ -16,35 +16,35 @@ import (
 	"seqproxy/statement"
 )
 
-// Hidden is a parameter of a prepared statement that the client does not see: the proxy put it
-// where a call stood, and gives it a value at each execution.
+// Hidden is a parameter of a prepared statement that the client does not see. The proxy puts it in
+// place of a call or a key, and sets its value at each execution.
 type Hidden struct {
 	At        int  // the server's index of the parameter
-	plan.Slot      // of a sequence
+	plan.Slot      // the sequence's values
 	Previous  bool // the value is the previous LAST_INSERT_ID()
-	part      part // of a block, if Counted
-	Leads     bool // it is the first number of the first row that is returned
+	part      part // of a block, if the server counts
+	Leads     bool // it is the first number of the first row in the result
 	From      Argument
 }
 
-// Lead returns which parameter is the first number of the first row; -1: none.
+// Lead returns the index of the hidden parameter for the first number of the first row, or -1.
 func Lead(hidden []Hidden) int {
 	return slices.IndexFunc(hidden, func(h Hidden) bool { return h.Leads })
 }
 
-// part says which number of a block a parameter is; see statement.AsCounted.
+// part is a parameter's part of a block: see statement.AsCounted.
 type part uint8
 
 const (
-	partBefore part = iota // the one before the first: the value
+	partBefore part = iota // the number before the first, which is the value
 	partBound
 	partStep
 )
 
-// paramType returns the type that the parameter is bound with. A LASTVAL is bound in digits: for a
-// number MariaDB makes the column one longer than LASTVAL's own.
+// paramType returns the type to bind the parameter with. A LASTVAL is bound as digits: for a number
+// MariaDB makes the column one longer than LASTVAL's own.
 func (h *Hidden) paramType() uint16 {
-	if h.Bytes { // the server would convert them as a text
+	if h.Bytes { // as a text the server would convert them
 		return uint16(mysql.MYSQL_TYPE_BLOB)
 	}
 	if h.Texts || h.Sequence != nil && h.Func != statement.Nextval {
@@ -94,15 +94,16 @@ func (p *List) Place(total int) {
 }
 
 // walk visits the parameters of the server's statement in order: the client's, and the hidden ones,
-// which may stand in place of some of the client's.
+// each of which may replace some of the client's.
 type walk struct {
 	p      *List
-	at     int // the next one
-	client int // the client's next one
+	at     int // the next parameter
+	client int // the client's next parameter
 	hidden int // the next one in p.Hidden
 }
 
-// next returns the next hidden parameter, or nil, and the client's first one in its place.
+// next returns the next hidden parameter, or nil, and the first client's parameter that it stands
+// for.
 func (w *walk) next() (h *Hidden, first int) {
 	first = w.client
 	if hidden := w.p.Hidden; w.hidden < len(hidden) && hidden[w.hidden].At == w.at {
@@ -116,10 +117,10 @@ func (w *walk) next() (h *Hidden, first int) {
 	return h, first
 }
 
-// LongData notes that a parameter comes by COM_STMT_SEND_LONG_DATA, and replaces the index in the
-// command by the server's. It is false if the server has no such parameter, and the data was kept
-// here. local: no server has the statement. kept: the data was kept, so the command may be answered
-// here.
+// LongData records that a parameter comes by COM_STMT_SEND_LONG_DATA, and replaces its index in the
+// command by the server's. The result is false if the server has no such parameter and LongData has
+// kept the data. local says that no server has the statement. kept says that the proxy may answer
+// the statement, and so must know which parameters came like that.
 func (p *List) LongData(index, data []byte, local, kept bool) bool {
 	p.LongSent = true
 	if p.place == nil && !kept && !local {
@@ -155,7 +156,7 @@ const (
 // Execution is a parsed COM_STMT_EXECUTE of a statement with hidden parameters, or a parsed
 // COM_STMT_BULK_EXECUTE. It shares the command's memory.
 type Execution struct {
-	head   []byte // up to the count of parameters, or up to the types
+	head   []byte // bytes before the count of parameters, or before the types
 	count  int    // parameters of the statement, and attributes
 	Params protocol.Parameters
 	Values []byte
@@ -163,10 +164,10 @@ type Execution struct {
 	bulk [][]byte // the rows of a bulk execution, which has no Params and Values; else nil
 }
 
-// Bulk reports whether it may have many rows.
+// Bulk reports whether the execution may have many rows.
 func (e *Execution) Bulk() bool { return e.bulk != nil }
 
-// rows returns how many rows it has.
+// rows returns the number of the execution's rows.
 func (e *Execution) rows() int {
 	if e.bulk != nil {
 		return len(e.bulk)
@@ -174,8 +175,8 @@ func (e *Execution) rows() int {
 	return 1
 }
 
-// Cut parses an execution, and notes the types that it binds. attributes: the session has agreed on
-// QueryAttributes.
+// Cut parses an execution, and records the types that it binds. attributes reports whether the
+// session has agreed on QueryAttributes.
 func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	e = Execution{head: payload[:ExecuteHead], count: p.Params, Values: payload[ExecuteHead:]}
 	if attributes && (p.Params > 0 || payload[5]&protocol.ParameterCountAvailable != 0) {
@@ -208,7 +209,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 		e.Params.Types = types // of the attributes
 	case len(p.Types) != p.Params:
 		return e, ErrArguments
-	case e.count > p.Params: // attributes have no last execution
+	case e.count > p.Params: // attributes have no types from a last execution
 		return e, ErrMalformed
 	}
 	return e, nil
@@ -217,8 +218,8 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 // ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 
-// Unbind restores the types from before Cut. MySQL forgets those of an execution that it refuses as
-// malformed, MariaDB keeps them.
+// Unbind restores the types from before Cut. MySQL drops the types of an execution that it refuses
+// as malformed. MariaDB keeps them.
 func (p *List) Unbind(e *Execution) {
 	if e.Params.Rebound {
 		p.Types, p.before = p.before, p.Types
@@ -241,8 +242,8 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// TooLong reports whether the payload of Append would be too long, or nearly so. e is not a bulk
-// execution: CutBulk refuses those.
+// TooLong reports whether the payload of Append would be too long, or nearly so. e must not be a
+// bulk execution: CutBulk refuses those.
 func (p *List) TooLong(e *Execution, attributes bool) bool {
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
@@ -261,8 +262,8 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 }
 
 // Append appends the payload of an execution with the values of the hidden parameters, for a server
-// that knows the statement by id. values belong to p.Hidden, in order, for each row. It always
-// binds the types, even if the client relied on those of its last execution.
+// whose statement has the given id. values belong to p.Hidden, in order, for each row. Append
+// always binds the types, even if the client relied on those of its last execution.
 func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
 	if e.Bulk() {
 		return p.appendBulk(b, id, e, values)
@@ -329,8 +330,8 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 	return b, nil
 }
 
-// takes refuses a value that the parameter cannot have: a LASTVAL that is no BIGINT, and a text in
-// a statement prepared for a number, or the other way round.
+// takes refuses a value that does not fit the parameter: a LASTVAL above BIGINT, and a text in a
+// statement prepared for a number, or the other way round.
 func (h *Hidden) takes(v *keys.Number) error {
 	switch {
 	case v.Null:
@@ -343,8 +344,8 @@ func (h *Hidden) takes(v *keys.Number) error {
 	return nil
 }
 
-// Shown yields, for each parameter of the server's statement, how many of the client's stand in its
-// place.
+// Shown yields, for each parameter of the server's statement, how many of the client's it stands
+// for.
 func (p *List) Shown(total int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for w := (walk{p: p}); w.at < total; {

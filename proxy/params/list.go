@@ -10,31 +10,32 @@ import (
 // calls and keys. The zero value has none.
 type List struct {
 	Hidden []Hidden             // the proxy gives them values
-	Params int                  // of the client
+	Params int                  // number of the client's parameters
 	Types  []protocol.Parameter // of the client's parameters, at the last bind
-	Key    *Key                 // the column that is filled
-	// Of the last execution, for what its errors need.
+	Key    *Key                 // the column to fill
+	// Filling is the last execution's, for a remedy of its error.
 	Filling *plan.Filling
-	// LongSent: data came by COM_STMT_SEND_LONG_DATA since the last execution. long says for which
-	// parameters, if there are hidden ones.
+	// LongSent reports whether data came by COM_STMT_SEND_LONG_DATA since the last execution. long
+	// says for which parameters, if there are hidden ones.
 	LongSent bool
 	long     []bool
 	longArgs map[int][]byte // such data for arguments of calls
 
-	// the server's index of each of the client's parameters; nil without hidden ones
+	// place has the server's index of each of the client's parameters; nil without hidden ones.
 	place  []uint16
-	before []protocol.Parameter // the Types before the last Cut; see Unbind
-	// Which of the client's parameters go as NULL, for each row of the last bulk execution.
+	before []protocol.Parameter // Types before the last Cut; see Unbind
+	// emptied says which of the client's parameters become NULL, for each row of the last bulk
+	// execution.
 	emptied []bool
 }
 
-// isEmptied reports whether the client's parameter i of a row goes as NULL.
+// isEmptied reports whether the client's parameter i of a row becomes NULL.
 func (p *List) isEmptied(row, i int) bool {
 	at := row*p.Params + i
 	return i < p.Params && at < len(p.emptied) && p.emptied[at]
 }
 
-// ForgetLong forgets the data of COM_STMT_SEND_LONG_DATA.
+// ForgetLong drops the data of COM_STMT_SEND_LONG_DATA.
 func (p *List) ForgetLong() {
 	p.LongSent = false
 	clear(p.long)
