@@ -2,15 +2,14 @@ package kill
 
 import "sync/atomic"
 
-// Doom is why a session is being ended from outside. Any goroutine may use it. The first reason
-// stays.
+// Doom is why another goroutine ends a session. Any goroutine may use it. The first reason stays.
 type Doom struct{ why atomic.Uint32 }
 
-// Why a session is being ended.
+// Reasons to end a session.
 const (
 	NotDoomed = iota
-	Killed    // by the KILL of a client, which the server still has to carry out
-	Vanished  // the client has gone away
+	Killed    // a client's KILL, which the server still has to carry out
+	Vanished  // the client has hung up
 	Drained   // it was busy for longer than a shutdown waits
 )
 

@@ -16,20 +16,20 @@ import (
 )
 
 // Killer makes servers end statements and connections of sessions. It uses connections of its own,
-// since a server reads nothing on a busy one. It is safe for concurrent use; Close waits for its
+// since a server reads nothing on a busy one. It is safe for concurrent use. Close waits for its
 // goroutines.
 type Killer struct {
 	shards *backend.Shards
 	log    *zap.Logger
 
 	mu     sync.Mutex
-	queues []*serverQueue // guarded by mu; one for each server that was needed
-	closed bool           // guarded by mu: no more orders
+	queues []*serverQueue // guarded by mu; one for each server with orders so far
+	closed bool           // guarded by mu; refuses further orders
 	wg     sync.WaitGroup
 	stop   chan struct{} // closed when waiting orders must be dropped
 }
 
-// serverQueue is the orders for one server. One worker gives them one after the other: MariaDB
+// serverQueue is the orders for one server. One worker sends them one after the other: MariaDB
 // needs 20 us to end one of many threads that SLEEP, and two seconds for each of two at the same
 // time.
 type serverQueue struct {
@@ -71,14 +71,14 @@ func New(shards *backend.Shards, log *zap.Logger) *Killer {
 	return &Killer{shards: shards, log: log, stop: make(chan struct{})}
 }
 
-// Abandon ends a connection, with its statement, whose client left in the middle of an answer. The
+// Abandon ends a connection and its statement after its client left in the middle of an answer. The
 // proxy's end may be closed already: the server notices that only when it writes. Abandon does not
 // wait.
 func (k *Killer) Abandon(place backend.Place, creds backend.Credentials) {
 	k.put(&order{place: place, creds: creds, cmd: protocol.ComQuery, arg: "KILL " + strconv.FormatUint(uint64(place.ID()), 10)})
 }
 
-// Run gives a command to the server of place and waits for the answer. The error is a
+// Run sends a command to the server of place and waits for the answer. The error is a
 // *protocol.ServerError if the server refused the command, and ErrLogin if it did not get it.
 func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Credentials, cmd protocol.Command, arg string) error {
 	o := &order{place: place, creds: creds, cmd: cmd, arg: arg, done: make(chan error, 1)}
@@ -129,7 +129,7 @@ func (k *Killer) queueLocked(place backend.Place) *serverQueue {
 	return l
 }
 
-// next returns the next order for the worker of a queue, nil if the worker may end.
+// next returns the next order for the worker of a queue, or nil if the worker must end.
 func (k *Killer) next(server *serverQueue) *order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,7 +183,7 @@ func (k *Killer) dial(o *order) (*backend.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		// The sessions to be killed may take up the missing room.
+		// The sessions to kill may take up the missing room.
 		if o.tries++; !noRoom(err) || o.tries >= tries || !k.pause(ctx, retry<<(o.tries-1)) {
 			return nil, errors.Join(ErrLogin, err)
 		}
@@ -281,7 +281,7 @@ func IsServerError(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// noRoom reports whether a login failed because there are too many.
+// noRoom reports whether a login failed because the server has too many.
 func noRoom(err error) bool {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) {

@@ -21,7 +21,7 @@ type Target interface {
 	Places(by Account) ([]Place, Right)
 	// Interrupt ends the session's wait in the proxy itself.
 	Interrupt()
-	// Doomed is the reason why the session is being ended.
+	// Doomed returns why the session is being ended.
 	Doomed() *Doom
 	// Cut ends the session: everything that it waits for fails.
 	Cut()
@@ -29,15 +29,15 @@ type Target interface {
 
 // Sessions finds the sessions of the proxy.
 type Sessions interface {
-	// Target returns the session with a connection id; ok is false if it has ended.
+	// Target returns the session with a connection id. ok is false if it has ended.
 	Target(id uint32) (t Target, ok bool)
 }
 
 // Session is the session that kills.
 type Session interface {
-	// KillsAs returns its user.
+	// KillsAs returns the session's user.
 	KillsAs() Account
-	// ConnAt returns the session's connection to a shard, nil if it has none.
+	// ConnAt returns the session's connection to a shard, or nil.
 	ConnAt(shard *backend.Shard) *backend.Conn
 	// Attach returns the connection that the next command runs on.
 	Attach() (*backend.Conn, error)
@@ -51,13 +51,13 @@ type Account struct {
 	Admin bool
 }
 
-// Place is a connection of a session to be killed.
+// Place is a connection of a session to kill.
 type Place struct {
 	backend.Place
-	User     string // of the session, which may change its user meanwhile
+	User     string // user of the session at this moment
 	Creds    backend.Credentials
 	HasCreds bool // Creds are valid
-	// ViaSession: the killing session's own connection is better, since the proxy does not know the
+	// ViaSession says that the killing session's own connection is better: the proxy lacks the
 	// user's password, and Creds are missing or another account's.
 	ViaSession bool
 }
@@ -85,7 +85,7 @@ type Kills struct {
 // without effect in its place. The KILL is carried out when the statements before it have
 // succeeded.
 type waiting struct {
-	results int // that come before it, with its own
+	results int // results before it, and its own
 	id      uint32
 	target  Target
 	wish    Wish
@@ -108,8 +108,8 @@ func (k *Kills) Other(by, id uint32, w Wish) error {
 	return k.kill(id, t, w)
 }
 
-// kill carries out a KILL of another session on its servers. Since its connections are busy, it
-// uses others. Only a running statement can be ended, so it asks each server without harm.
+// kill carries out a KILL of another session on its servers. It uses other connections, since the
+// session's are busy. It asks each server: a KILL harms none without a running statement.
 func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 	places, right := t.Places(k.session.KillsAs())
 	if right != OfSame {
@@ -135,8 +135,8 @@ func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 	return nil
 }
 
-// killAll orders the servers of all places. The error is a server's *protocol.ServerError with the
-// session's id, or ErrLogin if a server could not be asked.
+// killAll sends the KILL to the servers of all places. The error is a server's
+// *protocol.ServerError with the session's id, or ErrLogin if a server could not be asked.
 func (k *Kills) killAll(id uint32, places []Place, w Wish) error {
 	var first error
 	for _, p := range places {
@@ -172,7 +172,7 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	}
 	switch refused.Code {
 	case mysql.ER_NO_SUCH_THREAD:
-		return nil // it has just ended
+		return nil // the connection has just ended
 	case mysql.ER_KILL_DENIED_ERROR: // the shard's own account may not
 		return errors.Join(ErrLogin, notOwner(id))
 	}
@@ -181,9 +181,9 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	return &e
 }
 
-// Replace returns a text whose KILLs of ids that this proxy gave are replaced; nil if there are
-// none. It remembers the KILLs for After. A KILL of an unknown id stays: the server answers that
-// there is no such thread. KILL HARD and SOFT are MariaDB's alone. by is the session's id.
+// Replace returns a text with replacements for the KILLs of ids that this proxy gave, or nil if
+// there are none. It keeps the KILLs for After. A KILL of an unknown id stays: the server answers
+// that there is no such thread. KILL HARD and SOFT are MariaDB's alone. by is the session's id.
 func (k *Kills) Replace(sql []byte, all []statement.KillTarget, by uint32, mariaDB bool) (text []byte, err error) {
 	k.waiting = nil
 	from := 0
@@ -207,7 +207,7 @@ func (k *Kills) Replace(sql []byte, all []statement.KillTarget, by uint32, maria
 	return append(text, sql[from:]...), nil
 }
 
-// instead returns what the server gets in place of a KILL; "" keeps the KILL.
+// instead returns what the server gets in place of a KILL. "" keeps the KILL.
 func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 	id, w := uint32(t.ID), WishOf(t)
 	if id == by {
@@ -230,7 +230,7 @@ func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 		return "", protocol.NotSupported("KILL %s behind CALL, EXECUTE or something not understood in the same text: send it alone", strconv.FormatUint(t.ID, 10))
 	}
 	for _, p := range places {
-		if p.ViaSession { // while that connection is busy
+		if p.ViaSession { // that connection is busy then
 			return "", protocol.NotSupported("KILL %s among several statements, of a session whose password only the server knows: send it alone", strconv.FormatUint(t.ID, 10))
 		}
 	}
@@ -238,11 +238,11 @@ func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 	return "DO 0", nil
 }
 
-// Wait reports whether KILLs among several statements are still waiting.
+// Wait reports whether KILLs wait for their place in the text.
 func (k *Kills) Wait() bool { return len(k.waiting) > 0 }
 
-// After carries out the KILLs that stand after so many results of the text. A server that cannot be
-// asked to end a statement is most likely gone, with the statement.
+// After carries out the KILLs that come after that many results of the text. It ignores errors: a
+// server that cannot be asked is most likely gone, with the statement.
 func (k *Kills) After(results int) {
 	for len(k.waiting) > 0 && k.waiting[0].results <= results {
 		w := k.waiting[0]
@@ -251,7 +251,7 @@ func (k *Kills) After(results int) {
 	}
 }
 
-// Drop forgets the waiting KILLs.
+// Drop removes the waiting KILLs.
 func (k *Kills) Drop() { k.waiting = nil }
 
 // Errors of a KILL, in the servers' words.

@@ -33,7 +33,7 @@ func WishOf(t *statement.KillTarget) Wish {
 	return Wish{Query: t.Query, words: words}
 }
 
-// Command is the wish for a server that knows the connection by id.
+// Command returns the wish as a command to a server whose connection has the id.
 func (k Wish) Command(id uint32) (cmd protocol.Command, argument string) {
 	if k.words == "" {
 		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
@@ -41,7 +41,7 @@ func (k Wish) Command(id uint32) (cmd protocol.Command, argument string) {
 	return protocol.ComQuery, k.Text(id)
 }
 
-// Text is the wish as a statement.
+// Text returns the wish as a statement.
 func (k Wish) Text(id uint32) string {
 	words := k.words
 	if words == "" {
@@ -50,7 +50,7 @@ func (k Wish) Text(id uint32) string {
 	return words + strconv.FormatUint(uint64(id), 10)
 }
 
-// ConnectionID parses a connection id; 0 if text is none.
+// ConnectionID parses a connection id. It returns 0 if text is none.
 func ConnectionID(text string) uint64 {
 	whole, fraction, _ := strings.Cut(text, ".")
 	id, err := strconv.ParseUint(whole, 10, 64)
@@ -60,7 +60,7 @@ func ConnectionID(text string) uint64 {
 	return id
 }
 
-// ParameterID reads a connection id from the value of a parameter; 0 if it is none.
+// ParameterID returns the connection id in the value of a parameter, or 0.
 func ParameterID(typ uint16, b []byte) uint64 {
 	const unsigned = 0x8000
 	size, ok := protocol.BinaryValueSize(uint8(typ), b)
