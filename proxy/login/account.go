@@ -18,10 +18,11 @@ type User struct {
 	Schema         string // of a login that names no schema
 	Admin          bool   // may create and drop sequences, and kill sessions of other users
 	Monitor        bool   // may see all that an admin sees
-	// Sessions at the same time, in place of Policy.MaxUserConnections; 0: no limit of its own.
+	// MaxConnections bounds the user's sessions in place of Policy.MaxUserConnections; 0: no limit
+	// of its own.
 	MaxConnections int
-	// Sequences are those that the user may take numbers of, by name or by a beginning followed by
-	// *; nil: all.
+	// Sequences are the names, or beginnings followed by *, of sequences that the user may take
+	// numbers of; nil: all.
 	Sequences []string
 }
 
@@ -29,8 +30,8 @@ type User struct {
 type Account struct {
 	User
 	Rights  *keys.Rights // for Sequences
-	relayed bool         // a server has checked the user; the proxy knows only the name
-	secret  bool         // Password of such a user is known all the same, and may be empty
+	relayed bool         // a server has checked the user; the proxy has only the name
+	secret  bool         // the proxy has Password of such a user, which may be empty
 }
 
 // NoAccount is the account of a session before its login. It is only read.
@@ -71,8 +72,8 @@ func (a *Account) UserCredentials(shard *backend.Shard) (backend.Credentials, er
 func (a *Account) PasswordUnknown() bool { return a.relayed && !a.secret }
 
 // UsesUserCredentials reports whether the session must log in to a shard with its own name and
-// password even if the shard names others: the user of a relayed login stays itself wherever its
-// password is known. checker is the shard whose server has checked the user.
+// password even if the shard names others. The user of a relayed login stays itself on each shard
+// where the proxy has its password. checker is the shard whose server has checked the user.
 func (a *Account) UsesUserCredentials(shard, checker *backend.Shard) (bool, error) {
 	switch {
 	case !a.relayed:

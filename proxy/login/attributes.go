@@ -9,12 +9,12 @@ import (
 
 // Connection attributes that a server gets in addition to the client's, in
 // performance_schema.session_connect_attrs: the server sees only the proxy as its client. They come
-// last, since servers keep the first performance_schema_session_connect_attrs_size bytes only.
+// last, since servers keep only the first performance_schema_session_connect_attrs_size bytes.
 const (
 	attributePrefix  = "_proxy_"
 	attributeName    = attributePrefix + "name"    // "seqproxy"
 	attributeVersion = attributePrefix + "version" // "1.2.0"
-	// the connection id that the client has
+	// the client's connection id
 	attributeConnection = attributePrefix + "connection_id"
 	attributeClient     = attributePrefix + "client_host" // "10.0.0.5"
 )
@@ -29,8 +29,7 @@ func ProxyAttributes(version string) protocol.Attrs {
 }
 
 // connectionAttributes returns the client's attributes followed by the proxy's. It omits attributes
-// of the client with names of the proxy's, and the proxy's if all together exceed what servers
-// accept.
+// of the client with the proxy's names, and the proxy's if all together exceed what servers accept.
 func (l *Login) connectionAttributes() protocol.Attrs {
 	proxys, client := l.gate.Attributes, l.Attrs
 	if bytes.Contains(client, []byte(attributePrefix)) {
@@ -50,7 +49,7 @@ func (l *Login) connectionAttributes() protocol.Attrs {
 	return all
 }
 
-// withoutProxys returns the attributes without names of the proxy's.
+// withoutProxys returns the attributes without the proxy's names.
 func withoutProxys(attrs protocol.Attrs) (kept protocol.Attrs) {
 	for name, value := range attrs.All() {
 		switch name {

@@ -11,8 +11,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// backOff makes a received login wait before it is judged, if its address has failed too often. An
-// error ends the session, and the client has its answer.
+// backOff delays the judgement of a login if its address has failed too often. An error ends the
+// session, and the client has its answer.
 func (l *Login) backOff(ctx context.Context) error {
 	f, rules := l.gate.Failed, &l.policy.Failures
 	if !f.Any() {
@@ -34,7 +34,7 @@ func (l *Login) backOff(ctx context.Context) error {
 	}
 	defer done()
 	queued := l.entry.In()
-	l.entry.Leave() // other clients need not wait for this one
+	l.entry.Leave() // other logins need not wait for this one
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -73,7 +73,7 @@ func (l *Login) judged(err error) {
 	}
 }
 
-// isFailure reports whether a login failed by the client's doing: a refused password, or a dialogue
+// isFailure reports whether a login failed through the client: a refused password, or a dialogue
 // with the server that the client broke off.
 func isFailure(err error) bool {
 	var auth *protocol.AuthError

@@ -25,12 +25,12 @@ func unquotedUser(name string) string {
 // becomes the session's. A refusal is in the server's words. Without the server the client is
 // refused.
 //
-// The schema is part of the login if that shard has it, so that the server says what is wrong with
+// The schema is part of the login if that shard has it: the server then reports what is wrong with
 // it. The connection is returned if the session begins on that shard.
 func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, error) {
 	relay := attempt.Relay()
 	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}
-	shards, err := l.session.EnterDefault() // behind a pause it may have another node
+	shards, err := l.session.EnterDefault() // after a pause the shard may have another node
 	relay.Keep = shards.Many()
 	shard, schema := shards.Default(), attempt.Hello.Database
 	if shards.ForSchema(schema) != shard {
@@ -62,8 +62,8 @@ func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, erro
 	return nil, l.refusedByServer(&attempt.Hello, err)
 }
 
-// boundDialogue gives a client no more time than the server that checks it has patience: a server
-// that gives up first counts a failed connection of the proxy's host.
+// boundDialogue gives a client no more time than the server that checks it: a server that gives up
+// first counts a failed connection of the proxy's host.
 func (l *Login) boundDialogue(shard *backend.Shard) error {
 	hello, _ := shard.Hello()
 	if hello.LoginPatience == 0 { // the default of servers
@@ -75,7 +75,7 @@ func (l *Login) boundDialogue(shard *backend.Shard) error {
 	return nil
 }
 
-// becomeRelayed makes the session that of the user that the server has accepted.
+// becomeRelayed gives the session the user that the server has accepted.
 func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
 	l.Account.Password, l.Account.secret = relay.Password()
 	l.Account.secret = l.Account.secret || !l.PasswordUsed
@@ -103,9 +103,8 @@ func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) err
 	return nil
 }
 
-// isUnambiguous reports whether a server surely takes a user's name for that and no other. It
-// converts one that is not ASCII from the client's character set, which MySQL cuts at an incomplete
-// character.
+// isUnambiguous reports whether a server surely reads a user's name as this name. It converts one
+// that is not ASCII from the client's character set, which MySQL cuts at an incomplete character.
 func isUnambiguous(name string) bool {
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {
@@ -115,8 +114,7 @@ func isUnambiguous(name string) bool {
 	return true
 }
 
-// askNames asks a server for the name that the session logged in with, and for the account that it
-// got.
+// askNames asks a server for the session's login name and for its account.
 func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(l.policy.Timeout)); err != nil {
 		return "", "", err
@@ -154,7 +152,7 @@ const (
 	erMariaDBUserBlocked    = 4150 // after failed logins
 )
 
-// refusedByServer ends a session that the server did not accept; the client has its answer.
+// refusedByServer ends a session that the server did not accept. The client has its answer.
 func (l *Login) refusedByServer(hello *protocol.ClientHello, err error) error {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) {

@@ -16,8 +16,8 @@ type Counts struct {
 	by map[string]int // guarded by mu
 }
 
-// Count takes one of the user's connections, and returns that of the previous user after a change.
-// In this order, which is MySQL's, a user at its limit cannot change to itself; in the other,
+// Count takes one of the user's connections, and returns the previous user's after a change. In
+// this order, which is MySQL's, a user at its limit cannot change to itself. In the other,
 // MariaDB's, it can. The error is for the client.
 func (l *Login) Count(likeMariaDB bool) error {
 	if l.AtAdmin {
@@ -62,7 +62,7 @@ func (n *Counts) uncountLocked(l *Login) {
 }
 
 // exceeded returns an error if a user may not have n connections, in the servers' words: an
-// account's own limit has another error than the one for all.
+// account's own limit has another error than the common one.
 func (p *Policy) exceeded(a *Account, n int) error {
 	switch {
 	case a.MaxConnections > 0 && n > a.MaxConnections:

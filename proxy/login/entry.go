@@ -15,9 +15,9 @@ type Entry struct {
 // In reports whether the login has a place.
 func (e *Entry) In() bool { return e.queue != nil }
 
-// Enter waits for a place in a queue, until a time, or until the proxy stops or the client has
-// gone. A nil queue has no bound. After an error the login has no place; otherwise the caller must
-// call Leave.
+// Enter waits for a place in a queue, until the given time, or until the proxy stops or the client
+// has gone. A nil queue has no bound. After an error the login has no place. Otherwise the caller
+// must call Leave.
 func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, until time.Time, stopping, gone <-chan struct{}) error {
 	if q == nil {
 		return nil

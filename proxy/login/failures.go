@@ -15,9 +15,9 @@ import (
 // address waits before it is judged, longer each time. A successful login, and time, make up for
 // failures. Other addresses are not affected.
 //
-// An address of IPv6 stands for its network of 64 bits, since one host may have all of it.
+// An IPv6 address stands for its network of 64 bits, since one host may have all of it.
 type Failures struct {
-	some atomic.Bool // an address may have failures: else no lock is taken
+	some atomic.Bool // false: no address has failures, and no lock is needed
 
 	mu sync.Mutex // guards the fields below
 	by *simplelru.LRU[netip.Prefix, *failures]
@@ -25,13 +25,13 @@ type Failures struct {
 
 // Rules are the cost of failures.
 type Rules struct {
-	free    int           // failures without a cost; 0: none ever costs anything
+	free    int           // failures without a cost; 0: none has a cost
 	longest time.Duration // bounds a wait
 	exempt  []netip.Prefix
 }
 
-// NewRules returns rules by which free failures of an address cost nothing, 0: none ever does.
-// longest bounds a wait, and exempt addresses never wait.
+// NewRules returns rules by which the first free failures of an address cost nothing. With 0 no
+// failure does. longest bounds a wait, and exempt addresses never wait.
 func NewRules(free int, longest time.Duration, exempt []netip.Prefix) Rules {
 	return Rules{free: free, longest: longest, exempt: exempt}
 }
@@ -42,19 +42,19 @@ func (f *Failures) Any() bool { return f.some.Load() }
 // failures is the record of an address.
 type failures struct {
 	count   int
-	since   time.Time // from here on, each forgetEvery removes a failure
-	waiting int       // logins that wait now
+	since   time.Time // each forgetEvery since then removes a failure
+	waiting int       // logins that wait at present
 }
 
 const (
-	// maxFailing bounds the remembered addresses; the one that failed longest ago goes first. They
-	// take about a megabyte.
+	// maxFailing bounds the addresses with a record. The record of the longest ago goes first. All
+	// together take about a megabyte.
 	maxFailing = 8192
 	// forgetEvery is how long it takes to forget one failure of an address.
 	forgetEvery = time.Minute
 	// maxFailures is where counting ends: an hour without a failure forgets all.
 	maxFailures = 60
-	// firstDelay is the first wait; each further failure doubles it.
+	// firstDelay is the first wait. Each further failure doubles it.
 	firstDelay = 100 * time.Millisecond
 	// maxDelayed bounds the logins of one address that wait at the same time. Otherwise parallel
 	// guesses would be as many as ever.
@@ -69,7 +69,8 @@ func NewFailures() *Failures {
 	return &Failures{by: by}
 }
 
-// Network is the network that a client's failures count for; invalid if they do not count.
+// Network returns the network that a client's failures count for. It is invalid if they do not
+// count.
 func (r *Rules) Network(addr net.Addr) netip.Prefix {
 	p, exempt := r.Source(addr)
 	if r.free <= 0 || exempt {
@@ -78,8 +79,8 @@ func (r *Rules) Network(addr net.Addr) netip.Prefix {
 	return p
 }
 
-// Source is the address that a client comes from, or its network, and whether that is exempt;
-// invalid for other kinds of addresses.
+// Source returns the address that a client comes from, or its network, and whether that is exempt.
+// It is invalid for other kinds of addresses.
 func (r *Rules) Source(addr net.Addr) (p netip.Prefix, exempt bool) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -103,7 +104,7 @@ func (e *failures) forget(now time.Time) {
 }
 
 // Delay returns how long a login of the address must wait now. If that is not 0, the caller calls
-// done afterwards; refused says that too many wait already.
+// done afterwards. refused reports whether too many wait already.
 func (f *Failures) Delay(r *Rules, p netip.Prefix, now time.Time) (wait time.Duration, done func(), refused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +131,7 @@ func (f *Failures) Delay(r *Rules, p netip.Prefix, now time.Time) (wait time.Dur
 	}, false
 }
 
-// Failed counts a failure; first says that logins of the address wait from now on.
+// Failed counts a failure. first reports whether logins of the address wait from now on.
 func (f *Failures) Failed(r *Rules, p netip.Prefix, now time.Time) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

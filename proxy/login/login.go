@@ -22,18 +22,18 @@ import (
 type Session interface {
 	// RefuseLogin answers the login with an error.
 	RefuseLogin(err error)
-	// SetDeadline bounds the client's time; the zero time ends the bound.
+	// SetDeadline bounds the client's time. The zero time removes the bound.
 	SetDeadline(t time.Time) error
 	// Drains reports whether sessions end when they can.
 	Drains() bool
-	// EnterDefault waits while the default shard is paused. It returns the present routes, also
+	// EnterDefault waits while the default shard is paused. It returns the present routes, even
 	// with an error.
 	EnterDefault() (*backend.Routes, error)
-	// Dial opens a connection that then is the session's.
+	// Dial opens a connection that the session then owns.
 	Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error)
 }
 
-// Gate is shared by the logins of one proxy.
+// Gate is what the logins of one proxy share.
 type Gate struct {
 	Failed     *Failures
 	Counts     Counts
@@ -45,7 +45,7 @@ type Gate struct {
 // Login is the login of one client, and its user afterwards. A change of user is another login of
 // the same client. Only the session's goroutine uses it, except where methods say otherwise.
 type Login struct {
-	protocol.ClientHello          // as the server that checked it has taken it
+	protocol.ClientHello          // as the server that checked it has read it
 	Account              *Account // shared; never nil, see NoAccount
 	AtAdmin              bool     // the client came to the admin address
 	Old                  bool     // the client speaks the protocol before MySQL 4.1
@@ -54,12 +54,12 @@ type Login struct {
 
 	proof     string   // the text that the OK must have
 	entry     Entry    // its place among the logins
-	countedAs *Account // the account whose sessions it counts for, nil if none; guarded by Counts.mu
+	countedAs *Account // account with this session in its count, or nil; guarded by Counts.mu
 	session   Session
 	client    *protocol.Conn
 	gate      *Gate
 	policy    *Policy // of the last login
-	id        uint32  // the connection id that the client has
+	id        uint32  // the client's connection id
 }
 
 // New returns a login that has not begun.
@@ -67,7 +67,7 @@ func New(s Session, client *protocol.Conn, gate *Gate, atAdmin bool) Login {
 	return Login{Account: NoAccount, AtAdmin: atAdmin, session: s, client: client, gate: gate}
 }
 
-// Reasons for the end of a login that was not refused.
+// Reasons for the end of a login other than a refusal.
 var (
 	ErrStopping = errors.New("the proxy stops")
 	ErrGone     = errors.New("the client has gone")
@@ -77,7 +77,7 @@ var (
 // ErrRefused is a login, or a change of user, that a server refused.
 var ErrRefused = errors.New("login")
 
-// ErrOnlyAdmins is for another user's login at the admin address.
+// ErrOnlyAdmins refuses another user's login at the admin address.
 var ErrOnlyAdmins = errors.New("neither in admin_users nor in monitor_users")
 
 // Receive greets the client and reads its login, under an id and a policy. The caller must call
@@ -88,13 +88,13 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	if err := l.session.SetDeadline(until); err != nil {
 		return nil, err
 	}
-	if l.session.Drains() { // the deadline of Shutdown may just have been overwritten
-		_ = RefuseShutdown(l.client) // the session ends either way
+	if l.session.Drains() { // Shutdown's deadline may just have been overwritten
+		_ = RefuseShutdown(l.client) // the session ends in any case
 		return nil, ErrStopping
 	}
 	if err := l.enter(ctx, until); err != nil {
 		if errors.Is(err, errTooMany) {
-			// the session ends either way
+			// The session ends in any case.
 			_ = protocol.RefuseConnection(l.client, errTooMany.answer.Code, errTooMany.answer.Message)
 		}
 		return nil, err
@@ -102,7 +102,7 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	var arrived func() error // nil: not behind a balancer
 	if !l.AtAdmin && policy.fromBalancer(l.client.RemoteAddr()) {
 		arrived = func() error {
-			// from now on the client's address counts, not the balancer's
+			// From now on the client's address counts, not the balancer's.
 			l.entry.Leave()
 			return l.enter(ctx, until)
 		}
@@ -111,7 +111,7 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	l.LikeMySQL = g.Version != NoServerVersion && !strings.Contains(g.Version, "MariaDB")
 	attempt, err := g.Receive(l.client)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return nil, fmt.Errorf("%w: %w", ErrGone, err) // a balancer's check, most likely
+		return nil, fmt.Errorf("%w: %w", ErrGone, err) // most likely a balancer's check
 	}
 	if l.session.Drains() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, ErrStopping
@@ -122,8 +122,8 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	return attempt, err
 }
 
-// enter waits until the client may log in, until a time. After an error it may not, and has no
-// answer yet.
+// enter waits until the client may log in, or until the given time. After an error it may not, and
+// has no answer yet.
 func (l *Login) enter(ctx context.Context, until time.Time) error {
 	if l.AtAdmin {
 		return nil
@@ -138,7 +138,7 @@ func (l *Login) enter(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// errTooMany is for a client that got no place in time.
+// errTooMany answers a client that got no place in time.
 var errTooMany = &LimitError{protocol.Errorf(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
 
 // greeting returns the greeting of the client. arrived is ServerLogin.Arrived, not nil behind a
@@ -159,7 +159,7 @@ func (l *Login) ReceiveChange(command []byte, policy *Policy) (*protocol.Attempt
 // Leave frees the login's place in the queue.
 func (l *Login) Leave() { l.entry.Leave() }
 
-// End ends the login, whatever its result. The user stays.
+// End ends the login, whatever its result. The account stays.
 func (l *Login) End() {
 	l.entry.Leave()
 	l.policy, l.proof = nil, "" // the settings may soon change
@@ -194,8 +194,8 @@ func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset
 	return nil, nil
 }
 
-// checkCharset refuses a login in a character set that no client may have, as every server does.
-// The server is not asked: it would count a fault of the proxy's host.
+// checkCharset refuses a login in a character set that no client may have, as every server does. It
+// does not ask the server, which would count a fault of the proxy's host.
 func (l *Login) checkCharset(name string) error {
 	if !state.NoClientCharset(name) {
 		return nil
@@ -205,7 +205,7 @@ func (l *Login) checkCharset(name string) error {
 	return fmt.Errorf("login: %w", err)
 }
 
-// Schema is the schema that the session begins in.
+// Schema returns the schema that the session begins in.
 func (l *Login) Schema() string {
 	if l.Database == "" {
 		return l.Account.Schema
@@ -216,7 +216,7 @@ func (l *Login) Schema() string {
 // Proof returns the text that the OK must have; "": none.
 func (l *Login) Proof() string { return l.proof }
 
-// ToServer is the session's login to servers, without a password.
+// ToServer returns the session's login to servers, without a password.
 func (l *Login) ToServer(schema string) backend.Login {
 	return backend.Login{
 		Credentials:  backend.Credentials{User: l.Account.Name},
@@ -231,8 +231,8 @@ func (l *Login) ToServer(schema string) backend.Login {
 // errOldStatement ends a client that cannot read an error.
 var errOldStatement = errors.New("the client speaks the protocol of before MySQL 4.1, in which it can log in and nothing else")
 
-// ServeOld answers the login of a client before MySQL 4.1, and lets it leave: it is a balancer's
-// check. No other answer has a form that it reads. The error says how the client has ended.
+// ServeOld answers the login of a client before MySQL 4.1, and waits for it to leave: it is a
+// balancer's check, and cannot read any other answer. The error says how the client has ended.
 func (l *Login) ServeOld() error {
 	if err := l.Count(!l.LikeMySQL); err != nil {
 		l.session.RefuseLogin(err)
@@ -242,7 +242,7 @@ func (l *Login) ServeOld() error {
 	if _, err := l.client.Write(answer); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	const longest = 1 << 10 // of what is refused
+	const longest = 1 << 10 // bound of a refused command
 	payload, err := l.client.ReadPacket(longest)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
@@ -255,10 +255,10 @@ func (l *Login) ServeOld() error {
 	return errOldStatement
 }
 
-// ErrShutdown is the error for a client whose command is no longer carried out.
+// ErrShutdown is the error for a client whose command no longer runs.
 var ErrShutdown = protocol.Errorf(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
 
-// RefuseShutdown sends it in place of a greeting.
+// RefuseShutdown sends ErrShutdown in place of a greeting.
 func RefuseShutdown(client *protocol.Conn) error {
 	return protocol.RefuseConnection(client, ErrShutdown.Code, ErrShutdown.Message)
 }

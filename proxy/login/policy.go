@@ -13,7 +13,7 @@ import (
 
 // Policy is the settings of logins. It is immutable.
 type Policy struct {
-	Users        map[string]*Account // checked by the proxy itself, by name
+	Users        map[string]*Account // users that the proxy itself checks, by name
 	OldPasswords bool                // a user has an old password
 	// Relay lets the default shard's server check other users. Of these, Admins may change
 	// sequences, and Monitors see what admins see.
@@ -25,8 +25,8 @@ type Policy struct {
 	Queue              *Queue        // nil: no bound
 	Failures           Rules
 
-	// Balancers are the addresses whose connections must begin with a PROXY header. IPv4 is not
-	// written as IPv6.
+	// Balancers are the addresses whose connections must begin with a PROXY header. IPv4 does not
+	// stand here as IPv6.
 	Balancers []netip.Prefix
 
 	Routes      *backend.Routes // their default shard greets
@@ -42,7 +42,7 @@ const (
 	noServerCollation = 45 // utf8mb4_general_ci
 )
 
-// plainGreeting is the greeting while no server can be asked.
+// plainGreeting returns the greeting while no server can be asked.
 func (p *Policy) plainGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := &protocol.ServerLogin{
 		Version: NoServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
@@ -55,8 +55,8 @@ func (p *Policy) plainGreeting(id uint32, arrived func() error) *protocol.Server
 	return g
 }
 
-// greeting is the greeting of a client: the default shard's version and collation, and what all
-// servers can keep.
+// greeting returns the greeting of a client: the default shard's version and collation, and the
+// capabilities that all servers have.
 func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := p.plainGreeting(id, arrived)
 	if hello, ok := p.Routes.Greeting(); ok {
@@ -67,7 +67,7 @@ func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin
 			g.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}
 	} else if p.Routes.Default() != nil {
-		g.Capabilities &^= protocol.SessionTrack // dispensable
+		g.Capabilities &^= protocol.SessionTrack // clients can do without it
 	}
 	if !p.Compression {
 		g.Capabilities &^= protocol.Compressing
@@ -75,8 +75,8 @@ func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin
 	return g
 }
 
-// adminGreeting is the greeting at the admin address: what the default shard's server last
-// reported, and what every server can keep.
+// adminGreeting returns the greeting at the admin address: what the default shard's server last
+// reported, and what every server can do.
 func (p *Policy) adminGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := p.plainGreeting(id, arrived)
 	if hello, ok := p.Routes.Greeting(); ok {
@@ -99,8 +99,8 @@ func (p *Policy) fromBalancer(addr net.Addr) bool {
 	return slices.ContainsFunc(p.Balancers, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// verify lets a client prove that it is a user of the proxy. The account's Password is then the one
-// that the client gave, for the servers.
+// verify lets a client prove that it is a user of the proxy. The account's Password is then the
+// client's, for the servers.
 func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
 	a, exists := p.Users[attempt.Hello.User]
 	if !exists {
@@ -115,8 +115,8 @@ func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
 	return a, err
 }
 
-// relays reports whether the default shard's server checks a user's login: with Relay, all that the
-// configuration does not name.
+// relays reports whether the default shard's server checks a user's login: with Relay, every user
+// that the configuration does not name.
 func (p *Policy) relays(user string) bool {
 	if !p.Relay {
 		return false
@@ -124,8 +124,8 @@ func (p *Policy) relays(user string) bool {
 	if _, exists := p.Users[user]; exists {
 		return false
 	}
-	// The server cuts a name that is too long. This must not be a way around the rules for a
-	// configured user. MySQL cuts at 96 bytes, MariaDB at 128 characters.
+	// The server cuts a long name, which must not bypass the rules for a configured user. MySQL
+	// cuts at 96 bytes, MariaDB at 128 characters.
 	const bytesMySQL, charactersMariaDB = 96, 128
 	if len(user) > bytesMySQL {
 		if _, exists := p.Users[user[:bytesMySQL]]; exists {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Queue bounds how many clients log in at the same time. The others wait for their greeting, so
-// neither their TLS handshakes nor the checks of their passwords take the processor from those
-// ahead, and from running sessions. A nil Queue has no bound.
+// Queue bounds how many clients log in at the same time. The others wait for their greeting. So
+// neither their TLS handshakes nor the checks of their passwords take the processor from earlier
+// logins and running sessions. A nil Queue has no bound.
 //
 // Each address has a share of the places: it gets no further one while it has share times as many
 // as are free. So silent clients do not keep other addresses out, and a single address may use
@@ -19,11 +19,11 @@ type Queue struct {
 
 	mu      sync.Mutex // guards the fields below
 	taken   int
-	sources map[netip.Prefix]*origin // those with places or with waiting clients
+	sources map[netip.Prefix]*origin // addresses with places or waiting clients
 	order   list.List                // *origin, those with waiting clients; the next one first
 }
 
-// share: with 4, a single address gets four fifths of the places.
+// With a share of 4, a single address gets four fifths of the places.
 const share = 4
 
 // origin is the address of clients, or their network of IPv6.
@@ -38,7 +38,7 @@ type origin struct {
 // place is the place of one login, or its wait for one.
 type place struct {
 	source *origin
-	given  chan struct{} // closed when the place is free for it; nil if it was at once
+	given  chan struct{} // closed when the place is free; nil if it was free at once
 	in     *list.Element // of origin.waiting; nil once it has the place
 }
 
@@ -49,7 +49,7 @@ func NewQueue(size int) *Queue {
 	return &Queue{size: size, sources: make(map[netip.Prefix]*origin)}
 }
 
-// Enter takes a place, or waits for one: until given is closed.
+// Enter takes a place. If place.given is not nil, the login must wait until that is closed.
 func (q *Queue) Enter(network netip.Prefix, all bool) *place {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,8 +99,8 @@ func (q *Queue) take(s *origin) {
 	s.taken++
 }
 
-// giveFree gives free places to waiting clients. It visits few addresses that may not have one:
-// each of these has several.
+// giveFree gives free places to waiting clients. It visits few addresses in vain: each of these has
+// several places.
 func (q *Queue) giveFree() {
 	for e := q.order.Front(); e != nil && q.taken < q.size; {
 		source, next := e.Value.(*origin), e.Next()
