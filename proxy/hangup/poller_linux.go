@@ -48,8 +48,8 @@ func NewPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add reports the end of c with a token, once, even if c has already ended. Closing c ends that,
-// except for a report on its way.
+// Add makes Wait report the end of c with a token, once, even if c has already ended. Closing c
+// stops that, except for a report on its way.
 func (p *Poller) Add(c *protocol.Conn, token uint64) error {
 	var err error
 	watchErr := p.raw.Control(func(epoll uintptr) {
@@ -67,9 +67,8 @@ func (p *Poller) Add(c *protocol.Conn, token uint64) error {
 	return err
 }
 
-// Wait appends the tokens of connections that have ended to into. If there are none, it waits for
-// one, for the time until (zero: for ever), or for Close, which is os.ErrClosed. Only one goroutine
-// may wait.
+// Wait appends the tokens of ended connections to into. If there are none, it waits for one, until
+// the given time (zero: for ever), or until Close, with os.ErrClosed. Only one goroutine may wait.
 func (p *Poller) Wait(into []uint64, until time.Time) ([]uint64, error) {
 	if err := p.file.SetReadDeadline(until); err != nil {
 		return into, p.orClosed(err)

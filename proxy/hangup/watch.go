@@ -12,35 +12,35 @@ import (
 )
 
 // A session reads one side at a time: while it waits for a server it does not see its client leave,
-// nor the server while it waits for the client. The watch sees both. To watch a connection costs a
-// system call, so sessions are watched only from a certain age: most statements and many sessions
-// are over before.
+// nor the server while it waits for the client. The watch sees both. Watching a connection costs a
+// system call, so the watch begins at a certain age of the session: most statements and many
+// sessions end before.
 const (
 	// sweepEvery is the interval of looks for sessions to watch. They are then between one and two
-	// of it old.
+	// intervals old.
 	sweepEvery = 100 * time.Millisecond
-	// clientGrace is how long a statement may go on without its client. So a client that wants no
-	// answer, or has only closed its sending side, gets a short statement done.
+	// clientGrace is how long a statement may run without its client. So a short statement
+	// completes for a client that wants no answer, or has closed only its sending side.
 	clientGrace = 400 * time.Millisecond
 )
 
-// A token of the poller is a session's serial number, which is unique, and which end it is.
+// A token of the poller is a session's serial number, which is unique, and one bit for the end.
 const (
 	clientEnd  = 0
 	backendEnd = 1
 )
 
-// ClientToken is the token for the end of a session's client.
+// ClientToken returns the token for the end of a session's client.
 func ClientToken(serial uint64) uint64 { return serial<<1 | clientEnd }
 
-// BackendToken is the token for the end of a session's server.
+// BackendToken returns the token for the end of a session's server.
 func BackendToken(serial uint64) uint64 { return serial<<1 | backendEnd }
 
 // Session is a session under watch. Other goroutines call its methods.
 type Session interface {
 	// AddTo puts the session's connections under watch.
 	AddTo(p *Poller)
-	// BackendHungUp says that a server may have closed a connection.
+	// BackendHungUp records that a server may have closed a connection.
 	BackendHungUp()
 	// ClientHungUp ends the session if its client has really hung up.
 	ClientHungUp()
@@ -48,7 +48,7 @@ type Session interface {
 
 // Sessions finds living sessions.
 type Sessions interface {
-	// BySerial returns the session with a serial number; ok is false if it has ended.
+	// BySerial returns the session with a serial number. ok is false if it has ended.
 	BySerial(serial uint64) (s Session, ok bool)
 }
 
@@ -99,7 +99,7 @@ func (w *Watch) Close() {
 	w.running.Wait()
 }
 
-// sweep puts sessions under watch as they come of age, until no younger one is left. Began starts
+// sweep puts sessions under watch as they come of age, until no younger one remains. Began starts
 // it.
 func (w *Watch) sweep() {
 	tick := time.NewTicker(sweepEvery)
@@ -157,7 +157,7 @@ func (w *Watch) pollerOnce() *Poller {
 // departure is a client that has hung up.
 type departure struct {
 	serial uint64
-	until  time.Time // when its statement is ended
+	until  time.Time // when its statement ends
 }
 
 // observe reports to the sessions what the poller sees, until the poller is closed.
