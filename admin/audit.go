@@ -19,8 +19,8 @@ func changes(st *statement.Statement) bool {
 	return st.Sequence.Problem == ""
 }
 
-// auditsEach reports whether a statement is audited name by name: what was done to one sequence is
-// done, even if the next name fails.
+// auditsEach reports whether a statement is audited name by name: the change of one sequence stays,
+// even if the next name fails.
 func auditsEach(st *statement.Statement) bool {
 	switch st.Kind {
 	case statement.DropSequence, statement.FlushSequences, statement.RepairSequence:
@@ -42,8 +42,8 @@ func describeOne(st *statement.Statement, name []byte) string {
 // maxDescribed bounds a list of names in describe, in bytes.
 const maxDescribed = 512
 
-// describe writes a statement for the log. It writes what was understood, without the contents of
-// strings. Of many names it writes the first.
+// describe writes a statement for the log: the parts that were understood, without the contents of
+// strings, and the first of many names.
 func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {
 		return st.Proxy.String()

@@ -20,13 +20,13 @@ import (
 type owned struct {
 	floor uint64 // the greatest key on any shard
 	limit uint64 // the smallest limit of the column on any shard
-	where string // where the greatest key is, for people
+	where string // where the greatest key is, for messages
 
-	skipped uint64 // keys of another kind, never given, end here; 0: there are none
+	skipped uint64 // keys of another kind, never given, end here; 0: none
 }
 
-// readOwned reads the column that will own a sequence that ends at end, on all shards. A key beyond
-// the end is none of the sequence, and hides none of those below it.
+// readOwned reads the column that will own a sequence, on all shards. end is the sequence's end. A
+// key beyond it does not belong to the sequence, and hides no key below it.
 func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, error) {
 	o, err := readUpTo(ctx, by, c, k, math.MaxUint64)
 	if last := o.ends(k); last != 0 {
@@ -70,8 +70,8 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 	return o, nil
 }
 
-// highest reads the greatest key, or counter, up to end on each shard. Where keys are not compared,
-// as texts, it reads the column's type alone.
+// highest reads the greatest key, or counter, up to end on each shard. For keys that are not
+// compared, such as texts, it reads only the column's type.
 func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) []backend.Highest {
 	of := backend.Expression(k.CounterSQL)
 	if end != math.MaxUint64 {
@@ -88,7 +88,7 @@ func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kin
 	return by.Highest(ctx, c.Schema, c.Table, c.Column, of)
 }
 
-// compared reads the keys that a sequence is compared with. A key beyond its end comes with the
+// compared reads the keys to compare a sequence with. For a key beyond its end, it also reads the
 // greatest one below.
 func compared(ctx context.Context, by proxy.Caller, d *sequence.Definition, at *sequence.State) []backend.Highest {
 	end := at.Limit
@@ -151,8 +151,8 @@ func (c *checked) say(kind, format string, args ...any) {
 	c.t.Rows = append(c.t.Rows, []any{c.name, c.op, kind, fmt.Sprintf(format, args...)})
 }
 
-// check compares sequences with the columns that own them, on every shard. A REPAIR raises those
-// that are behind.
+// check compares sequences with the columns that own them, on every shard. A REPAIR raises the
+// sequences that are behind.
 func (s *Sequences) check(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	t, repair := &protocol.Table{Columns: checkColumns}, st.Kind == statement.RepairSequence
 	for _, name := range st.Sequence.Names {

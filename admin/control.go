@@ -12,15 +12,14 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Control is the part of the whole proxy that statements change. It must be safe for concurrent
-// use.
+// Control is what statements change in the proxy as a whole. It must be safe for concurrent use.
 type Control interface {
 	// Reload reads the configuration again, or only certificates and keys with tlsOnly. It returns
 	// what was changed.
 	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)
 	// FlushLogs opens the log file again.
 	FlushLogs() error
-	// Pause stops new statements for a shard; "" means all shards. It waits a bounded time for the
+	// Pause stops new statements for a shard. "" means all shards. It waits a bounded time for the
 	// sessions that use the shards, except for the connection by. It returns the names of the
 	// paused shards, of those that were resumed meanwhile, and the number of sessions that still
 	// use the shards. Without any name, the shard does not exist.
@@ -42,7 +41,7 @@ const (
 	Immediate                      // for nothing
 )
 
-// change runs a statement that changes what the proxy does.
+// change runs a statement that changes the proxy's behaviour.
 func (s *Sequences) change(ctx context.Context, c *ddl.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
 	switch c.Verb {
 	case ddl.ReloadConfig:

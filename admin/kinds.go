@@ -67,7 +67,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	return k, nil
 }
 
-// uncounted refuses options of a counter, for a kind without one.
+// uncounted refuses a counter's options, for a kind without a counter.
 func uncounted(asked *ddl.Sequence) error {
 	for _, o := range [...]struct {
 		name string
@@ -130,13 +130,13 @@ func wrongKind(name, format string, args ...any) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: sequence '%s': %s", name, fmt.Sprintf(format, args...))
 }
 
-// wrongColumn is the error for a column that keys of a kind do not go into.
+// wrongColumn is the error for a column that cannot store keys of a kind.
 func wrongColumn(c sequence.Column, format string, args ...any) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: column '%s': %s", columnName(c), fmt.Sprintf(format, args...))
 }
 
-// ends returns the highest number of a sequence that the column can store. It is 0 if only keys are
-// stored and all keys of the kind fit.
+// ends returns the highest number of a sequence that the column can store. It returns 0 if only
+// keys are stored and all keys of the kind fit.
 func (o *owned) ends(k kind.Kind) uint64 {
 	if !k.IsPlain() {
 		return 0
@@ -148,8 +148,8 @@ func (o *owned) ends(k kind.Kind) uint64 {
 // that a sequence above it would soon run out.
 func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
 
-// readNewlyOwned is readOwned for a new sequence, of kind k. If the column has keys of another kind, the
-// returned kind skips them, so that they are not given again.
+// readNewlyOwned is readOwned for a new sequence of kind k. If the column has keys of another kind,
+// the returned kind skips them, so that they do not come again.
 func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, kind.Kind, error) {
 	o, err := readOwned(ctx, by, c, k, end)
 	if err != nil || !o.foreign(k) {
@@ -189,8 +189,8 @@ var decodeColumns = []protocol.Column{
 	text("period", 8, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
-// decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
-// The time is that of a UUID, in UTC, or the parts of a date one after the other.
+// decode answers with the parts of a sequence's key, or NULL if the number is none of its keys. The
+// time is a UUID's, in UTC, or the parts of a date one after the other.
 func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := asked.Names[0]
 	d, err := s.seen(ctx, name, by)

@@ -168,8 +168,8 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
-		// If the sequence exists already, the column has its keys. They need not be keys of the
-		// kind asked for.
+		// An existing sequence has its keys in the column. They need not be keys of the kind asked
+		// for.
 		def := o.Definition()
 		end := def.Limit(math.MaxUint64)
 		is, there, err := s.existing(ctx, &o)
@@ -341,7 +341,7 @@ func (s *Sequences) flush(ctx context.Context, st *statement.Statement, by proxy
 	return &protocol.Table{}, nil
 }
 
-// noted is an OK with a text, which SHOW WARNINGS shows, too.
+// noted is an OK with a text that SHOW WARNINGS shows, too.
 func noted(code uint16, format string, args ...any) *protocol.Table {
 	text := fmt.Sprintf(format, args...)
 	return &protocol.Table{OK: protocol.OK{Info: text}, Warning: warning(code, text)}
@@ -365,8 +365,8 @@ func cacheOf(asked *ddl.Sequence) *uint64 {
 	return cache
 }
 
-// bounds refuses options of 0 where the engine would understand something else. It returns
-// MAXVALUE: nil without one, 0 for none.
+// bounds refuses options of 0 that the engine would understand differently. It returns MAXVALUE:
+// nil without one, 0 for none.
 func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
 	for _, n := range [...]ddl.Number{asked.Start, asked.Max, asked.RestartWith} {
 		if n.Given && n.Value == 0 {

@@ -56,8 +56,8 @@ var poolColumns = []protocol.Column{
 	number("pinned", mysql.NOT_NULL_FLAG),
 }
 
-// poolRows counts the sessions with a connection to a shard's server. In this version each has a
-// connection of its own.
+// poolRows counts the sessions with a connection to a shard's server. Each session has a connection
+// of its own.
 func poolRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	type key struct{ shard, user string }
 	type pool struct{ sessions, busy, pinned uint64 }

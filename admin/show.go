@@ -110,15 +110,14 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	return t, nil
 }
 
-// rightsPatience bounds how long a list waits for a sequence server to learn what the caller may
+// rightsPatience bounds how long a list waits for a sequence server to report what the caller may
 // see. Only the server knows whether two spellings mean the same name.
 const rightsPatience = time.Second
 
 // shardPatience bounds how long a list looks at the shards.
 const shardPatience = 2 * time.Second
 
-// numbered returns a warning for each sequence whose column the servers of several shards also
-// number.
+// numbered returns a warning for each sequence whose column has AUTO_INCREMENT on several shards.
 func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	ctx, stop := context.WithTimeout(ctx, shardPatience)
 	defer stop()
@@ -126,7 +125,7 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	warnings := make(map[string]any)
 	for i := range all {
 		n := &all[i]
-		name := strings.ToLower(n.Binding.Sequence) // the configuration may spell the name differently
+		name := strings.ToLower(n.Binding.Sequence) // the configuration's spelling may differ
 		text := fmt.Sprintf("%s has AUTO_INCREMENT on several shards, which give the same keys; on shard %s: %s", n.Name(), n.Shard, n.Remedy)
 		if i > 0 && all[i-1].Binding == n.Binding {
 			text = fmt.Sprintf("%s; on shard %s: %s", warnings[name], n.Shard, n.Remedy)
@@ -153,7 +152,7 @@ func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 
 func decimal(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 
-// seconds returns NULL for a time that is unknown, since it is too long.
+// seconds returns NULL for sequence.Never.
 func seconds(d time.Duration) any {
 	if d == sequence.Never {
 		return nil
@@ -220,7 +219,7 @@ func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller
 }
 
 // createText returns the statement that makes a sequence like d, in MariaDB's order and letter
-// case. Options that MariaDB does not know stand before the table's options.
+// case. Options that MariaDB lacks stand before the table's options.
 func createText(d *sequence.Definition, noEscapes bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE SEQUENCE %s start with %d minvalue %d", quoteName(d.Name), d.Start, d.Min)

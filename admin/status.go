@@ -19,7 +19,7 @@ var statusColumns = []protocol.Column{
 }
 
 // statusRows lists the metrics of /metrics without the prefix. A histogram becomes its count and
-// its sum. Of the runtime's metrics only the process's are listed.
+// its sum. Of the runtime's metrics it lists only the process's.
 func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 	families, err := c.Metrics().Gather()
 	if err != nil {

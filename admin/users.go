@@ -23,7 +23,7 @@ var userColumns = []protocol.Column{
 // Users are the users that a configuration names.
 type Users struct {
 	Checked          []User   // users whose password the proxy checks, in the order of the file
-	Admins, Monitors []string // users with these rights, whoever checks the password
+	Admins, Monitors []string // users with these rights, whichever server checks the password
 	MaxConnections   int      // for each user without a limit of its own; 0 means any number
 }
 
@@ -84,7 +84,7 @@ func userRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	return rows, nil
 }
 
-// allowed lists the sequences that a user may use: NULL means all, an empty text none.
+// allowed lists the sequences that a user may use. NULL means all, an empty text none.
 func allowed(sequences []string) any {
 	if sequences == nil {
 		return nil

@@ -85,7 +85,7 @@ func unlessEmpty(s string) any {
 	return s
 }
 
-// since returns the seconds since t. It is NULL if nothing has happened yet.
+// since returns the seconds since t, or NULL if nothing has happened yet.
 func since(t time.Time) any {
 	if t.IsZero() {
 		return nil
