@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/store"
 )
 
@@ -186,7 +187,7 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	if errors.As(err, new(*define.KindError)) {
+	if errors.As(err, new(*define.KindError)) || errors.As(err, new(*snowflake.ClockError)) {
 		return err
 	}
 	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, define.ErrBadOption, ErrSeveral, store.OutcomeFrozen} {

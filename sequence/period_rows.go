@@ -84,11 +84,18 @@ func differences(is, want *define.Definition) (a Alteration) {
 }
 
 // alter changes a sequence whose counter begins again: its own row, and those of the periods that
-// are there already. RESTART is for the present period alone.
+// are there already. RESTART is for the present period alone, which a clock that is wrong does not
+// know.
 func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteration) (Altered, error) {
 	s, k := p.seq.owner, p.seq.kind
 	if a.Order != nil && *a.Order {
 		return Altered{}, p.seq.refused("ORDER", define.OrderOfResets)
+	}
+	base := define.ShownName(p.seq.name)
+	if a.Restart != nil {
+		if err := s.clock.check(r.ctx, base); err != nil {
+			return Altered{}, r.failed(base, err)
+		}
 	}
 	own := a
 	own.Restart, own.Force = nil, false
@@ -103,7 +110,6 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 		_, err := p.at(now)
 		return Altered{}, err
 	}
-	base := define.ShownName(p.seq.name)
 	changed, err := p.revise(r.ctx, define.PeriodName(base, k, present))
 	if next, ok := k.Period(now.Add(s.timing.periodAhead)); err == nil && ok && next != present {
 		_, err = p.revise(r.ctx, define.PeriodName(base, k, next))

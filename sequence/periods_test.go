@@ -509,6 +509,28 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 }
 
+// RESTART is for the present period, which a clock that is wrong does not know.
+func TestAPeriodIsNotRestartedByAWrongClock(t *testing.T) {
+	p := newPlace(t)
+	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
+	right, ahead := p.openAt(t, clock, clock.now), p.openAt(t, clock, clock.skewed(2*time.Hour))
+	mustCreate(t, right, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	wantKey(t, l.take(t, right, "po"), "PO-20261231-000001")
+	var wrong *snowflake.ClockError
+	if done, err := ahead.Alter(ctx, []byte("po"), sequence.Alteration{Restart: ref(uint64(500)), Comment: ref("late")}); !errors.As(err, &wrong) {
+		t.Errorf("by a clock that is ahead: %+v, %v", done, err)
+	}
+	if rows := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@20270101%'"); rows != 0 {
+		t.Error("the next day was made")
+	}
+	if d, _, err := right.Describe(ctx, []byte("po")); err != nil || d.Comment != "" {
+		t.Errorf("a refused statement has altered %+v, %v", d, err)
+	}
+	mustAlter(t, ahead, "po", sequence.Alteration{Comment: ref("any time")})
+	mustAlter(t, right, "po", sequence.Alteration{Restart: ref(uint64(500))})
+	wantKey(t, l.take(t, right, "po"), "PO-20261231-000500")
+}
+
 // Names that periods need, and that users must not have.
 func TestNamesOfPeriodsAreKept(t *testing.T) {
 	p := newPlace(t)
