@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/sequence"
 	"seqproxy/sequence/link"
@@ -382,4 +384,27 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 		t.Errorf("a connection to a node that was given up: got %v, want ErrBadConn", err)
 	}
 	_ = conn.Close() // it is broken
+}
+
+// LOCK TABLES holds on one node, so another could give what is reserved.
+func TestATicketTableOfAClusterIsNotServed(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) *mysqltest.Server{
+		"Galera": func(t *testing.T) *mysqltest.Server { return mysqltest.StartGalera(t, 1).Nodes[0] },
+		"a group with several primaries": func(t *testing.T) *mysqltest.Server {
+			return mysqltest.StartReplicationGroup(t, 1, "--loose-group-replication-single-primary-mode=OFF").Nodes[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := placeOn(t, start(t))
+			p.exec(t, "CREATE TABLE ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+			core, logs := observer.New(zap.WarnLevel)
+			s := p.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
+			if got, err := s.TicketTable(p.schema, "ids").Insert(t.Context(), nil); !errors.Is(err, sequence.ErrNoTicket) {
+				t.Errorf("got %+v, %v, want ErrNoTicket", got, err)
+			}
+			if said := fmt.Sprint(logs.All()); !strings.Contains(said, "seqproxy import -from ticket") {
+				t.Errorf("logged %s, want the way out", said)
+			}
+		})
+	}
 }

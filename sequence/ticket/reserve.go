@@ -119,6 +119,15 @@ func (t *Counter) inspectOn(ctx context.Context, conn *sql.Conn) (*Layout, error
 	if err != nil {
 		return nil, err
 	}
+	several, err := link.Texts(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON' "+
+		"OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'")
+	if err != nil {
+		return nil, fmt.Errorf("ask whether it is a cluster: %w", err)
+	}
+	if len(several) > 0 {
+		return nil, t.table.unfit("applications may write to other nodes of its cluster, and LOCK TABLES holds on one",
+			"make a sequence of it while they stand still (seqproxy import -from ticket), or leave the table to the server")
+	}
 	if !l.Transactional() && t.layout.Load() == nil {
 		t.all.Common.Log.Warn("ticket table not durable", zap.String("table", t.table.Quoted), zap.String("engine", l.Engine),
 			zap.String("remedy", "ALTER TABLE "+t.table.Quoted+" ENGINE=InnoDB"))
