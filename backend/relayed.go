@@ -9,8 +9,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// afterRelay completes a login that the client made itself. It checks how the server judged the
-// client, and asks the server for what a login without a relay shows.
+// afterRelay completes a login that the client made itself. It checks that the server judged the
+// client by its answer alone, and asks the server for what a login without a relay shows.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	if err := relay.AwaitServer(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	}
 	var refused *protocol.ServerError
 	if err := c.askMode(false); err != nil && !errors.As(err, &refused) {
-		// The server refuses the question while the password is expired.
+		// A server refuses the question while the password is expired.
 		return err
 	}
 	return nil

@@ -139,8 +139,8 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 }
 
 // rewrite sends a text with its calls replaced by their values. The first number becomes
-// LAST_INSERT_ID(n), so the server itself makes it the session's, when it evaluates it. The others
-// become plain numbers of the same type.
+// LAST_INSERT_ID(n), so the server itself makes it the session's, if and when it evaluates it. The
+// others become plain numbers of the same type.
 func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	st := &d.planning.stmt
 	previous := uint64(0) // LAST_INSERT_ID() for the text's first statement
@@ -209,7 +209,7 @@ func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substituti
 // splice writes the rewritten text with splices as a command to the scratch buffer, without framing
 // it.
 func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) {
-	// growing once avoids many copies of a long text
+	// Growing once avoids many copies of a long text.
 	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
 	d.relay.begin(protocol.ComQuery)
 	d.relay.scratch = append(d.relay.scratch, d.attributes...)

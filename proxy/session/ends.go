@@ -132,7 +132,7 @@ func (s *Session) logEnd(err error) {
 	}
 	var auth *protocol.AuthError
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
-		// the client gave this name and was not let in
+		// The client gave this name and was not let in.
 		s.login.Account = login.Unauthenticated(auth.User)
 	}
 	s.log().Log(level, event, errorFields(err)...)

@@ -19,7 +19,7 @@ const (
 	newNumbers         // a row already has the number: another client chose it
 	newColumns         // the table's columns have changed
 	notTheTable        // the table has no such column
-	largerBlock        // the server has used more numbers than the block has
+	largerBlock        // the statement needs more numbers than the block has
 )
 
 // sendNumbered sends the command in the scratch buffer, with its numbers, in place of the client's.

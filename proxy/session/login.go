@@ -95,7 +95,7 @@ func (s *Session) begin() error {
 	}
 	proof := s.login.Proof()
 	if c := s.cur; c != nil && c.LoginOK != nil {
-		// the server describes the session that it has begun
+		// The server describes the session that it has begun.
 		ok := c.LoginOK
 		if proof != "" {
 			ok = protocol.WithText(ok, proof)
@@ -113,7 +113,7 @@ func (s *Session) begin() error {
 			return err
 		}
 	}
-	// a shutdown may have set the deadline; the session sees it before its wait
+	// A shutdown may have set the deadline. The session notices the shutdown before its wait.
 	return s.client.until(time.Time{})
 }
 

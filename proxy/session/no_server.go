@@ -84,7 +84,7 @@ func (a *answers) answerLocal(sql []byte, p *prepared) error {
 // alone returns the facts of the session without a server.
 func (a *answers) alone() *alone.Facts {
 	return &alone.Facts{
-		// setStep sets this on servers
+		// setStep sets the stride on servers.
 		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Stride: a.at.set.steps.Stride(),
 		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
 	}
@@ -146,7 +146,7 @@ func (x *executor) executeLocal(p *prepared, payload []byte) error {
 		}
 		for i := range a.Slots {
 			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() {
-				// the sequence was dropped since, and no server has the text
+				// The sequence was dropped since, and no server has the text.
 				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
 			}
 		}

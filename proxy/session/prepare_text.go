@@ -19,7 +19,7 @@ import (
 // case.
 type preparedTexts map[string]preparedText
 
-// maxPreparedName bounds a statement's name, in bytes.
+// maxPreparedName bounds a statement's name, in bytes, as servers bound the names of tables.
 const maxPreparedName = 256
 
 // full returns an error if the set has no room for another statement.

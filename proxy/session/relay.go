@@ -117,7 +117,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 	for i := range answers {
 		e := &answers[i]
 		if e.ours > 0 { // it follows the bytes before it, in the same write
-			r.at.state.LastID.Rows = false // for later statements
+			r.at.state.LastID.Rows = false // the rows so far came before it
 			r.at.client.out = append(r.at.client.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0

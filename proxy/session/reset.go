@@ -41,7 +41,7 @@ func (s *Session) resetConnection() error {
 		hello := cur.Hello()
 		s.state.SetCollation(s.login.Collation)
 		s.state.StartMode(serverOf(hello), s.login.Collation)
-		if !hello.MariaDB { // the server's default, in spite of the login
+		if !hello.MariaDB { // the character set is the server's default now
 			s.state.AskMode()
 			s.state.SetNames()
 		}

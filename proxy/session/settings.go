@@ -166,7 +166,7 @@ func NewSettings(keys KeyOptions, statements StatementOptions, routes *backend.R
 	if before != nil && before.StatementMemory == statements.StatementMemory {
 		s.memory = before.memory
 	} else {
-		// it does not count the shares of the old one
+		// The new memory does not count the shares of the old one.
 		s.memory = newStatementMemory(statements.StatementMemory)
 	}
 	return s
