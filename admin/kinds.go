@@ -173,7 +173,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 		}
 	}
 	if err != nil {
-		return o, k, wrongColumn(c, "it has keys up to %d that are not of kind %v: %v", plain.floor, k, err)
+		return o, k, wrongColumn(c, "it has keys up to %d that are not of kind %v: %v; if a sequence that was dropped has given them, write the SKIP RANGE that it had", plain.floor, k, err)
 	}
 	o.skipped, o.where = plain.floor, plain.where
 	return o, skips, nil

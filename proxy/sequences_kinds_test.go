@@ -556,6 +556,15 @@ func TestATableWithKeysGetsAKind(t *testing.T) {
 		t.Errorf("CHECK says %v", rows)
 	}
 
+	// After DROP its own keys look like those of others.
+	exec(t, c, "DROP SEQUENCE reversed")
+	wantError(t, c, 1210, "CREATE SEQUENCE reversed BIT_REVERSED OWNED BY reversed.id", "less than half of all keys", "if a sequence that was dropped has given them, write the SKIP RANGE that it had")
+	exec(t, c, "CREATE SEQUENCE reversed BIT_REVERSED SKIP RANGE 1 TO 990 OWNED BY reversed.id")
+	insert("reversed", 1)
+	if got := value(t, c, "SELECT COUNT(*) FROM reversed WHERE id > 990"); got != "4" {
+		t.Errorf("after DROP and CREATE there are %s keys", got)
+	}
+
 	// With three digits each key of a range would soon be reached.
 	exec(t, c, "CREATE SEQUENCE rotated ROTATE 1 DIGITS 3 SKIP RANGE 100 TO 350 CACHE 10")
 	seen := make(map[string]bool)
