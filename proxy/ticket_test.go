@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -382,6 +383,30 @@ func TestTicketsInWhateverSession(t *testing.T) {
 		}
 		if s.after != "" {
 			exec(t, c, s.after)
+		}
+	}
+
+	// A text that fails behind its USE leaves another schema, which only the server knows.
+	several := x.Conn(t, x.SequenceSchema, func(c *mysql.Config) { c.MultiStatements = true })
+	for _, schema := range []string{x.twin, x.SequenceSchema} {
+		for _, prepared := range []bool{false, true} {
+			wantError(t, several, 1054, "USE "+schema+"; SELECT nonesuch")
+			before := given()
+			if prepared {
+				stmt, err := several.PrepareContext(t.Context(), ticket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = stmt.ExecContext(t.Context())
+				if err = errors.Join(err, stmt.Close()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				exec(t, several, ticket)
+			}
+			if got, want := given() > before, schema != x.twin; got != want {
+				t.Errorf("in %s, prepared %v: answered here %v, want %v", schema, prepared, got, want)
+			}
 		}
 	}
 

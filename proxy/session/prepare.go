@@ -98,7 +98,9 @@ func (x *executor) prepare(sql []byte) error {
 	}
 	var asked *ticket.Ticket
 	if !x.at.login.AtAdmin {
-		asked = x.tickets.ticketPrepared(st, sql)
+		if asked, err = x.tickets.ticketPrepared(st, sql); err != nil {
+			return err
+		}
 	}
 	if x.at.routes.Default() == nil {
 		return x.prepareWithoutServer(sql, asked)

@@ -79,7 +79,9 @@ func (e *explanation) decide(r *route, sql []byte) error {
 	if st.Kind == statement.Empty {
 		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
-	if t := e.tickets.ticketIn(sql); t != nil {
+	if t, err := e.tickets.inSchema(e.tickets.ticketIn(sql), sql); err != nil {
+		return err
+	} else if t != nil {
 		if served, err := e.routeTicket(r, t, sql); served || err != nil {
 			return err
 		}

@@ -34,9 +34,27 @@ func (ts *tickets) ticketIn(sql []byte) *ticket.Ticket {
 	return ts.at.set.tickets.In(&ts.planning.stmt, sql, ts.state)
 }
 
+// inSchema returns a ticket that was found, or nil if the current schema has another table of the
+// name. It asks for the schema if need be. Nothing is in flight.
+func (ts *tickets) inSchema(t *ticket.Ticket, sql []byte) (*ticket.Ticket, error) {
+	if t == nil || t.Schema != nil || !ts.state.SchemaUnknown {
+		return t, nil
+	}
+	if _, err := ts.at.Attach(); err != nil {
+		return nil, err
+	}
+	if err := ts.at.askSchema(); err != nil {
+		return nil, err
+	}
+	return ts.ticketIn(sql), nil
+}
+
 // ticketText answers a text that is a ticket, or a ticket and a SELECT of the number. handled is
 // false if the text is handled as any other. Nothing is in flight.
 func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
+	if t, err = ts.inSchema(t, sql); t == nil || err != nil {
+		return false, err
+	}
 	var then statement.Statement
 	rest, alone, served := ts.ticketServed(t, sql, &then)
 	if !served {
@@ -209,19 +227,19 @@ func (a *answers) answerRowCount(sql []byte) (handled bool, err error) {
 
 // ticketPrepared returns the ticket that a text to be prepared is, or nil: a copy,
 // which does not alias the text.
-func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) *ticket.Ticket {
+func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) (*ticket.Ticket, error) {
 	if st.Kind == statement.Multi {
-		return nil
+		return nil, nil
 	}
-	t := ts.ticketIn(sql)
-	if t == nil {
-		return nil
+	t, err := ts.inSchema(ts.ticketIn(sql), sql)
+	if t == nil || err != nil {
+		return nil, err
 	}
 	if _, alone := t.Rest(sql); !alone {
-		return nil
+		return nil, nil
 	}
 	t.Keep()
-	return t
+	return t, nil
 }
 
 // prepareTicket prepares a ticket where there is no server.

@@ -40,12 +40,13 @@ func NewTables(listed []Table) Tables {
 	return tables
 }
 
-// listed returns the listed table that a statement means, in the current schema.
-func (tables Tables) listed(schema, table []byte, current string) *Table {
+// listed returns the listed table that a statement means; where the current schema is not known, one
+// that it may mean.
+func (tables Tables) listed(schema, table []byte, s *state.State) *Table {
 	candidates := tables[string(table)]
 	for i := range candidates {
 		c := &candidates[i]
-		if c.Schema == "" || schema != nil && c.Schema == string(schema) || schema == nil && c.Schema == current {
+		if c.Schema == "" || schema != nil && c.Schema == string(schema) || schema == nil && (c.Schema == s.Schema || s.SchemaUnknown) {
 			return c
 		}
 	}
@@ -59,7 +60,8 @@ type Ticket struct {
 }
 
 // In finds the idiom of a listed table that a text is, or begins with; nil if there is none. st is
-// the analysis of the text. The ticket aliases the text.
+// the analysis of the text. The ticket aliases the text. Where the current schema is not known, it
+// may be one of another table.
 func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ticket {
 	switch st.Kind {
 	case statement.Insert, statement.Replace, statement.Update, statement.Multi:
@@ -74,7 +76,7 @@ func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ti
 	if !ok {
 		return nil
 	}
-	table := tables.listed(t.Schema, t.Table, s.Schema)
+	table := tables.listed(t.Schema, t.Table, s)
 	switch {
 	case table == nil:
 		return nil
