@@ -2,8 +2,7 @@
 // they get into a statement: before it is sent, into each row of its result, or counted off by the
 // server.
 //
-// Start at Numbers, which is what a plan says of one statement, and at Taker, whose All takes them
-// before it is sent, and which remembers what LASTVAL() gives. Rows get numbers as they come, and a
-// Block is counted off by the server. Patience is the context of the waits. How a statement is sent
-// is the session's.
+// Start at Numbers, the numbers of one statement, and at Taker, whose All takes them before the
+// statement is sent, and which has the values of LASTVAL(). Rows get numbers as they come. A server
+// counts within a Block. Patience is the context of the waits. The session sends the statements.
 package keys

@@ -4,6 +4,6 @@
 //
 // Start at Planner. Text decides about a text with calls, Fill about one that gives bound columns
 // no numbers. The Verdict is Go, with an Action; Asks, with Needs that the session puts into Facts
-// before it asks again; or Refuse. CourseOf says what other texts are for. Bring says what is
-// brought to a server before it runs a statement. Traits are what is known of a prepared one.
+// before it asks again; or Refuse. CourseOf returns what other texts are for. Bring returns what a
+// server must get before it runs a statement. Traits are what an execution needs of its statement.
 package plan

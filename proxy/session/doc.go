@@ -1,15 +1,23 @@
 // Package session is the life of a client: its login, and the loop from command to answer that
 // relays, rewrites or answers.
 //
-// Start at Session, whose loop is commands: command says what becomes of each, query.go what
-// becomes of an SQL text. Each part of a session sees only those before it: client is its
-// connection, backends are those to servers, attachment says which of them a command runs on, relay
-// passes commands out and answers back, order keeps the answers in the order of the commands, facts
-// asks for names, columns and variables, planning decides what becomes of a text, answers has those
-// of our own, tickets those of ticket servers, delivery sends texts to servers, texts distinguishes
-// their kinds, executor has prepared statements. outside.go is what other goroutines see.
+// Start at Session, whose loop is commands: command chooses what becomes of each command, and
+// query.go does so for an SQL text. The parts of a session, each of which sees only those above it:
 //
-// Other rooms have what the session has set (state), what is decided from data (plan), the taking of
-// numbers (keys), ticket servers (ticket), the queue of logins (login), KILL (kill) and counts
-// (stats).
+//   - client is the connection to the client.
+//   - outside is what other goroutines see.
+//   - backends are the connections to servers.
+//   - attachment chooses the connection for a command.
+//   - relay passes commands out and answers back.
+//   - order gives the client its answers in the order of its commands.
+//   - facts asks for names, columns and variables.
+//   - planning decides what becomes of a text.
+//   - answers makes the proxy's own answers.
+//   - tickets answers ticket servers' statements.
+//   - delivery sends texts to servers.
+//   - texts distinguishes kinds of texts.
+//   - executor runs prepared statements.
+//
+// Other packages do the rest: state has what the client has set, plan decides from data, keys takes
+// numbers, ticket serves ticket tables, login queues logins, kill ends statements, and stats counts.
 package session
