@@ -42,8 +42,6 @@ type Ticket struct {
 	// that stands for it, or -1. Step is 1 for a TicketReplace and a TicketInsert.
 	Step      uint64
 	StepParam int
-	// First is a TicketUpsert's number for a new row, or 0 if it names none.
-	First uint64
 	// End is the end of the statement: sql[End:] follows its semicolon.
 	End int
 }
@@ -250,7 +248,7 @@ func (m *ticketReader) insert(replace bool) bool {
 
 // classify finds the idiom of the row just read, and reads the rest of the statement.
 func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketValue, numbers []uint64) bool {
-	keys, number := 0, false
+	keys, number, first := 0, false, uint64(0) // first: the number of a new row, 0 if it names none
 	for i, v := range values {
 		switch {
 		case v == valueKey:
@@ -258,7 +256,7 @@ func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketV
 			m.t.Column = columns[i]
 			continue
 		case v == valueNumber:
-			number, m.t.First = true, numbers[i]
+			number, first = true, numbers[i]
 		}
 		if m.t.ID != nil {
 			return false
@@ -289,7 +287,7 @@ func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketV
 		return false
 	}
 	// An application begins a new row with 1, so that is its first number.
-	return (number || id == nil) && m.t.First <= 1 && (m.t.First == 0 || m.t.StepParam < 0 && m.t.Step == 1)
+	return (number || id == nil) && first <= 1 && (first == 0 || m.t.StepParam < 0 && m.t.Step == 1)
 }
 
 // value reads a value of a new row.

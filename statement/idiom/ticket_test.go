@@ -24,9 +24,6 @@ func show(t idiom.Ticket, sql string) string {
 	if t.StepParam >= 0 {
 		s += fmt.Sprintf(" step?%d", t.StepParam)
 	}
-	if t.First > 0 {
-		s += fmt.Sprintf(" first %d", t.First)
-	}
 	if rest := sql[t.End:]; rest != "" {
 		s += " then " + rest
 	}
@@ -56,8 +53,8 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 		{"INSERT INTO `sequence`(`name`)VALUES('x')ON DUPLICATE KEY UPDATE `id`=LAST_INSERT_ID(`id`+1);", "upsert sequence id name=x +1"},
 		{"insert sequence set name = ? on duplicate key update id = last_insert_id(sequence.id + ?)", "upsert sequence id name= +1 key?0 step?1"},
 		{"INSERT INTO sequence (name, id) VALUES ('x', 0) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 5)", "upsert sequence id name=x +5"},
-		{"INSERT INTO sequence (id, name) VALUES (1, 'x') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "upsert sequence id name=x +1 first 1"},
-		{"INSERT INTO sequence (name, id) VALUES ('x', LAST_INSERT_ID(1)) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "upsert sequence id name=x +1 first 1"},
+		{"INSERT INTO sequence (id, name) VALUES (1, 'x') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "upsert sequence id name=x +1"},
+		{"INSERT INTO sequence (name, id) VALUES ('x', LAST_INSERT_ID(1)) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "upsert sequence id name=x +1"},
 
 		{"REPLACE INTO tickets64 (stub) VALUES ('a')", "replace tickets64  stub=a +1"},
 		{"REPLACE INTO `tickets64` (`stub`) VALUES ('a');\nSELECT LAST_INSERT_ID();", "replace tickets64  stub=a +1 then \nSELECT LAST_INSERT_ID();"},
