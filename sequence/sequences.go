@@ -404,6 +404,9 @@ func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*
 		}
 		s.sequences[found.Name] = q
 		s.names.put(found.Name, q)
+		if !q.kind.Counts() {
+			s.followLocked() // else who reserves does
+		}
 	}
 	if name != found.Name {
 		s.names.put(name, q)

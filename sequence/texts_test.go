@@ -75,6 +75,23 @@ func TestTextsAreTakenOneByOne(t *testing.T) {
 	}
 }
 
+// A proxy that gives UUIDs alone, which reserve nothing, hears that the sequence was dropped or has
+// another owner.
+func TestAProxyOfUUIDsHearsOfDROP(t *testing.T) {
+	p := newPlace(t)
+	a, b := p.open(t), p.open(t)
+	mustCreate(t, b, sequence.CreateOptions{Name: "events", Kind: kindOf(t, "UUID")})
+	l := new(textLedger)
+	l.take(t, a, "events")
+	if _, err := b.Drop(t.Context(), []byte("events"), false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other proxy gives none", func() bool {
+		_, err := a.TakeRun(t.Context(), []byte("events"), 1)
+		return errors.Is(err, sequence.ErrUnknown)
+	})
+}
+
 // The last counter that a format has a key for is the end of the sequence.
 func TestAFormatEndsWithItsDigits(t *testing.T) {
 	s := newPlace(t).open(t)
