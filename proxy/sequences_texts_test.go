@@ -382,6 +382,28 @@ func TestAFormatOfDigitsIsAnInsertID(t *testing.T) {
 	wantError(t, c, 4084, "SELECT NEXTVAL('words')")
 }
 
+// A literal is never NULL, so the row goes to the server as it is, and takes no counter.
+func TestALiteralKeyTakesNoText(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (k VARCHAR(10) PRIMARY KEY, n INT)", "CREATE TABLE given (k VARCHAR(10) PRIMARY KEY, n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE t FORMAT 'a{n:3}' OWNED BY t.k")
+	const rows = " VALUES (x'61', 1), (X'62', 2), (0x63, 3), (0x646464646464646464, 4), (_latin1'e', 5), (_binary x'66', 6), (_latin1 0x67, 7), (N'h', 8), ('i' 'j', 9), " +
+		"(_utf8mb4'k' 'l', 10), (b'01101101', 11), (_latin1 b'01101110', 12), (0.5, 13), (1e3, 14), (\"o\", 15)"
+	exec(t, c, "INSERT INTO given"+rows, "INSERT INTO t"+rows)
+	if _, err := c.ExecContext(t.Context(), "INSERT INTO t VALUES (x'70', ?), (_latin1'q', ?)", 16, 17); err != nil {
+		t.Error(err)
+	}
+	got, want := names(t, c, "SELECT k FROM t WHERE n <= 15 ORDER BY n"), names(t, c, "SELECT k FROM given ORDER BY n")
+	if !slices.Equal(got, want) {
+		t.Errorf("the keys are %q, want %q", got, want)
+	}
+	exec(t, c, "INSERT INTO t (n) VALUES (20)", "INSERT INTO t VALUES (\\N, 21)")
+	if got := strings.Join(names(t, c, "SELECT k FROM t WHERE n >= 20 ORDER BY n"), " "); got != "a001 a002" {
+		t.Errorf("the keys behind those are %s", got)
+	}
+}
+
 // A key is a value of its own, whatever stands beside it: the server joins a string to one next to
 // it.
 func TestAKeyIsJoinedToNothing(t *testing.T) {

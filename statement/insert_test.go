@@ -248,6 +248,27 @@ func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
 	}
 }
 
+func TestALiteralIsNeverNull(t *testing.T) {
+	for want, values := range map[bool][]string{
+		true:  {"'a'", `"a"`, "'a' 'b'", "x'61'", "X'61'", "b'1'", "N'a'", "0x61", "0b1", "5", "0.5", "1e3", "_latin1'a'", "_latin1 'a' 'b'", "_binary x'61'", "_binary 0x61"},
+		false: {"null", `\N`, "default", "?", "-5", "('a')", "true", "_latin1", "f()", "a", "_a.b", "'a' || null", "_latin1'a' collate x", "x'61' + @v", "(select 'a')", "date'2020-01-01'", "5 'a'"},
+	} {
+		for _, value := range values {
+			sql := "insert into t (id) values (" + value + ")"
+			var st Statement
+			var in Insertion
+			st.Analyze([]byte(sql), lex.Mode{})
+			in.ReadInserts([]byte(sql), lex.Mode{})
+			if !in.Read(st.Table()) || !in.ReadRows(0) {
+				t.Fatalf("%s: not read", sql)
+			}
+			if got := in.Rows[0].Value.Literal; got != want {
+				t.Errorf("%s is a literal: %v, want %v", value, got, want)
+			}
+		}
+	}
+}
+
 func TestMarkersAreCountedInFrontOfValuesAndRowEnds(t *testing.T) {
 	const sql = "insert into t (a, id) values (?, ?), (concat(?, ?), null), (1, ?) on duplicate key update a = ?"
 	var st Statement

@@ -34,6 +34,7 @@ type InsertValue struct {
 	Params     int    // number of markers before it
 	EndParams  int    // and including those in it
 	Number     uint64 // for ValueNumber
+	Literal    bool   // a string or a number, also with a character set in front: never NULL
 }
 
 // valueState is the state while reading one value.
@@ -77,6 +78,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	s := valueState{simple: true}
 	depth := 0
 	before := lex.EOF // kind of the token before
+	v.Literal = true
 	for ; l.Kind != lex.EOF; in.next() {
 		if depth == 0 {
 			if l.Is(',') || l.Is(';') || parenthesis && l.Is(')') {
@@ -116,6 +118,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		if l.Kind == lex.Assign || l.Kw == lex.KwSelect || l.Kw == lex.KwTable || l.Kw == lex.KwValues || l.Kw == lex.KwNext || l.Kw == lex.KwPrevious || changesType(l) {
 			s.opaque = true
 		}
+		v.Literal = v.Literal && literalPart(l, s.tokens, before)
 		s.tokens++
 		v.End = l.End
 		before = l.Kind
@@ -124,8 +127,23 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		return v, false
 	}
 	v.EndParams = in.params
+	v.Literal = v.Literal && before != lex.Word
 	v.Kind, v.Number = s.classify(in)
 	return v, true
+}
+
+// literalPart reports whether a value that is a literal so far may go on with a token: a string
+// behind others, a number alone, and a character set before them.
+func literalPart(l *lex.Lexer, tokens int, before lex.Kind) bool {
+	switch l.Kind {
+	case lex.String:
+		return before != lex.Number
+	case lex.Number:
+		return (tokens == 0 || before == lex.Word) && l.Src[l.Start] != '\\' // NULL
+	case lex.Word:
+		return tokens == 0 && l.Src[l.Start] == '_'
+	}
+	return false
 }
 
 // fractional reports whether the token is a number with a fraction or exponent.

@@ -381,6 +381,9 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 		if v.Kind == statement.ValueMissing {
 			k.Added = true
 		}
+		if k.Binding.Texts && v.Literal {
+			continue
+		}
 		filling := in.Filling(i, key)
 		switch {
 		case v.Kind == statement.ValueOpaque:
