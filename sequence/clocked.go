@@ -273,6 +273,16 @@ func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error)
 	}
 }
 
+// ticksOfCover returns how many ticks last for the cover of the sequence whose worker has a row; 0
+// if this process does not use it.
+func (s *Sequences) ticksOfCover(row string) uint64 {
+	name, _ := define.WorkerOf(define.ShownName(row))
+	if q := s.names.get([]byte(define.CounterName(name))); q != nil && q.clocked != nil {
+		return q.clocked.keys.CoverTicks()
+	}
+	return 0
+}
+
 // regainTicks has the caches of workers hold the ticks again in which this process, whose caches have
 // ended, gave no key. The next owner of the worker, as this proxy once it is started again, need not
 // wait for those to pass.

@@ -150,7 +150,7 @@ func (s *Sequences) separateServer(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(&s.opts, o, &s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	return s.newServer(o, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 }
 
 // Outlive implements [change.Servers]: until Close does not wait any more.

@@ -204,7 +204,7 @@ func (in Inner) Stranger(o ServerOptions) (Server, error) {
 	if err := o.setDefaults(); err != nil {
 		return Server{}, err
 	}
-	v, err := newServer(&in.s.opts, o, &in.s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	v, err := in.s.newServer(o, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 	if err != nil {
 		return Server{}, err
 	}

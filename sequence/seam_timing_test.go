@@ -18,6 +18,7 @@ type Timing struct {
 	LastBackoff, LeastPatience time.Duration
 	EditSilence, Unknown, Idle time.Duration
 	ClockLook, ClockAgain      time.Duration
+	ClockOff                   time.Duration
 }
 
 func timingOf(t *timing) Timing {
@@ -25,6 +26,7 @@ func timingOf(t *timing) Timing {
 		Timing: t.Timing, Follow: t.follow, FollowRarely: t.followRarely, Beat: t.beat, Stale: t.stale, Tenure: t.tenure,
 		Fill: t.fill, Lack: t.lack, Patience: t.Patience, LastBackoff: t.lastBackoff, LeastPatience: t.leastPatience,
 		EditSilence: t.editSilence, Unknown: t.unknown, Idle: t.idle, ClockLook: t.clockLook, ClockAgain: t.clockAgain,
+		ClockOff: t.clockOff,
 	}
 }
 
@@ -57,6 +59,7 @@ func changeTiming(t *timing, f func(*Timing)) {
 		{&t.idle, was.Idle, now.Idle},
 		{&t.clockLook, was.ClockLook, now.ClockLook},
 		{&t.clockAgain, was.ClockAgain, now.ClockAgain},
+		{&t.clockOff, was.ClockOff, now.ClockOff},
 	} {
 		if d.now != d.was {
 			*d.field = d.now

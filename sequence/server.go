@@ -18,8 +18,8 @@ import (
 type server = member.Server
 
 // newServer does no I/O.
-func newServer(opts *Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *stats.Counters, marks *floor.Marks) (*server, error) {
-	t := opts.timing
+func (s *Sequences) newServer(o ServerOptions, counters *stats.Counters, marks *floor.Marks) (*server, error) {
+	opts, tuning, t := &s.opts, &s.tuning, s.timing
 	return serverWith(store.Options{
 		Link: link.Options{
 			Name: o.Addr, Nodes: o.nodes(), Login: o.loginInUse(), DialTimeout: o.DialTimeout, IOTimeout: o.IOTimeout, MaxConns: o.MaxConns,
@@ -27,7 +27,7 @@ func newServer(opts *Options, o ServerOptions, tuning *atomic.Pointer[Tuning], c
 			Timing:  &t.Timing, Log: opts.Logger.With(zap.String("server", o.Addr)), Retries: &counters.Retries,
 		},
 		Database: o.Database, Table: o.Table, MayCreate: func() bool { return tuning.Load().CreateTable },
-		FrozenBackoff: t.frozenBackoff, EditSilence: t.editSilence, Beat: t.beat, Stale: t.stale,
+		FrozenBackoff: t.frozenBackoff, EditSilence: t.editSilence, Beat: t.beat, Stale: t.stale, Cover: s.ticksOfCover,
 	}, t, tuning, counters, marks)
 }
 
@@ -67,7 +67,7 @@ func (s *Sequences) newMembers() (*members.Members, error) {
 
 // newMember is a server that numbers may come from.
 func (s *Sequences) newMember(o ServerOptions, marks *floor.Marks) (*server, error) {
-	v, err := newServer(&s.opts, o, &s.tuning, &s.counters, marks)
+	v, err := s.newServer(o, &s.counters, marks)
 	if err == nil && s.opts.WorkerID != nil {
 		v.Registry.Host += workerInHost(*s.opts.WorkerID)
 	}

@@ -1,17 +1,20 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
@@ -19,6 +22,10 @@ import (
 
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
+
+// coversAlone is for how many times the cover the new primary of a pair gives the ticks of a worker
+// before the other node has to be there. A second fail-over in that time passes over the rest.
+const coversAlone = 8
 
 // takeOverChosen is TakeOver of a node that is writable.
 func (g *Ceilings) takeOverChosen(ctx context.Context, name string, over limit.Holder) error {
@@ -96,7 +103,7 @@ func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limi
 	if err != nil {
 		return c, err
 	}
-	c = limit.Counter{Name: stored.Name, Position: stored.Position(), Max: stored.Max, End: h.Seen.Load().Max}
+	c = limit.Counter{Name: stored.Name, Position: stored.Position(), Max: stored.Max, End: h.Seen.Load().Max, Ticks: define.IsWorker(stored.Name)}
 	if n > 0 {
 		c.Width, c.Fits = h.Width(name, c.Position, n)
 	}
@@ -168,8 +175,12 @@ func (t holderTx) Install(ctx context.Context, b *limit.Beginning) (int, error) 
 	if err != nil {
 		return 0, err
 	}
+	covers := make(map[string]uint64)
 	limits := make([]limit.Limit, 0, len(counters))
 	for _, c := range counters {
+		if b.Open && c.Ticks {
+			c.Alone = coversAlone * t.coverOf(ctx, c.Name, covers)
+		}
 		l, position, frozen := b.Of(c, windows[c.Name])
 		if position != c.Position {
 			if _, err := t.tx.ExecContext(ctx, "UPDATE "+t.Table.Sequence+" SET `id` = ? WHERE `name` = ?", position, c.Name); err != nil {
@@ -204,12 +215,33 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 		if err := found.Scan(&c.Name, &id); err != nil {
 			return nil, err
 		}
+		c.Ticks = define.IsWorker(c.Name)
 		if c.Position, err = strconv.ParseUint(id.String, 10, 64); err != nil {
 			continue // the error comes again at the next reservation
 		}
 		all = append(all, c)
 	}
 	return all, found.Err()
+}
+
+// usualCover is that of a sequence which says nothing else and which this process does not use.
+const usualCover = 15 * time.Minute
+
+// coverOf returns how many ticks last for the cover of the sequence whose worker has a row. It
+// remembers them by the sequence; 0: it is not known.
+func (t holderTx) coverOf(ctx context.Context, name string, by map[string]uint64) uint64 {
+	base, _ := define.WorkerOf(define.ShownName(name))
+	ticks, ok := by[base]
+	if !ok {
+		ticks = t.CoverOf(name)
+		e := store.NoEntry()
+		if ticks == 0 && t.tx.QueryRowContext(ctx, "SELECT "+store.EntryOf+" FROM "+t.Table.Options+" AS o WHERE o.`name` = ?", define.CounterName(base)).Scan(e.Fields()...) == nil &&
+			e.Def.Kind.HasClock() {
+			ticks = uint64(cmp.Or(define.CoverOf(&e.Def), usualCover) / e.Def.Kind.Layout().Tick)
+		}
+		by[base] = ticks
+	}
+	return ticks
 }
 
 // raiseSaved makes a sequence that is frozen for a change of plans continue above the windows, too.

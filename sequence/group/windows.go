@@ -9,14 +9,18 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 )
 
 // WindowDue reports whether it is time to open the next window of a sequence, after a reservation
-// of n numbers that end at last.
+// of n numbers that end at last. Those for ticks are opened when they are needed.
 func (g *Ceilings) WindowDue(name string, last, n uint64) bool {
+	if define.IsWorker(name) {
+		return false
+	}
 	ceiling, ok := g.Ceiling(name)
 	width, fits := g.Width(name, last, n)
 	return ok && fits && limit.WindowLow(last, width, ceiling, g.Highest(name))

@@ -33,14 +33,14 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 	}
 	w = Window{Granted: l.Granted, First: position}
 	width := counter.Width
-	end := WindowEnd(position, width, counter.Max)
+	end := counter.windowEnd()
 	if !counter.Fits || end-min(position, end) < width {
 		if !closed {
 			return w, ErrNoRoom
 		}
 		width, end = 0, position
 	}
-	if l.Granted >= position+width && !WindowLow(position, width, l.Granted, counter.Max) {
+	if l.Granted >= position+width && (counter.Ticks || !WindowLow(position, width, l.Granted, counter.Max)) {
 		w.Found = true
 		return w, nil
 	}

@@ -50,7 +50,7 @@ func (k *kind) start(seed uint64, faults simulation.GroupFaults) *estate {
 		e.Group = simulation.NewGroup(k.nodes, k.cluster, seed, name, k.forgetful...)
 	}
 	e.Faults = faults
-	e.order = seed%3 == 2
+	e.order, e.Ticks = seed%3 == 2, seed%5 == 4
 	return e
 }
 

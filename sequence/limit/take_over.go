@@ -245,7 +245,11 @@ func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, froz
 		l.Floor = min(Above(wanted), c.End)
 		begin, stood, l.Wanted = l.Floor, l.Floor, max(l.Floor, wanted)
 	}
-	if b.Open {
+	switch {
+	case b.Open && c.Ticks:
+		l.Wanted = upwards(begin, c.Alone, c.End)
+		l.Granted = l.Wanted
+	case b.Open:
 		// The old window tells how much is used in a while. At least half of it is left. One that is
 		// as long as what is left does not grow where fail-overs come one after the other.
 		width := (max(wanted, stood)-stood)/windowWidths + 1

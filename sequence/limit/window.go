@@ -28,6 +28,20 @@ func WindowEnd(position, width, highest uint64) uint64 {
 	return min(position, highest) + windowSize(width, rest)
 }
 
+// windowEnd is the last number of the window for the next reservation.
+func (c *Counter) windowEnd() uint64 {
+	if c.Ticks {
+		return upwards(c.Position, c.Width, c.Max)
+	}
+	return WindowEnd(c.Position, c.Width, c.Max)
+}
+
+// upwards returns the number that is n above position, or highest.
+func upwards(position, n, highest uint64) uint64 {
+	position = min(position, highest)
+	return position + min(n, highest-position)
+}
+
 // WindowLow reports whether it is time for the next window.
 func WindowLow(position, width, ceiling, highest uint64) bool {
 	if ceiling >= highest {

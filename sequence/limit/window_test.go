@@ -32,6 +32,28 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 	}
 }
 
+// Windows for the ticks of a worker end with the reservation, and what a new holder may give alone
+// does not come from the old window.
+func TestWindowsOfTicksHaveNothingThatAFailOverSkips(t *testing.T) {
+	for _, test := range []struct {
+		Counter
+		window, floor, alone uint64
+	}{
+		{Counter{Position: 100, Width: 50, Max: 1000, Alone: 40}, 150, 151, 191},
+		{Counter{Position: 100, Width: 1 << 40, Max: math.MaxUint64}, 100 + 1<<40, 101 + 1<<40, 101 + 1<<40},
+		{Counter{Position: 990, Width: 50, Max: 1000, Alone: 40}, 1000, 1001, 1041},
+		{Counter{Position: 1001, Width: 1, Max: 1000, Alone: 40}, 1000, 1001, 1041},
+	} {
+		test.Ticks, test.End = true, math.MaxUint64
+		window := test.windowEnd()
+		open, _, _ := (&Beginning{Open: true}).Of(test.Counter, window)
+		closed, position, _ := (&Beginning{}).Of(test.Counter, window)
+		if window != test.window || position != test.floor || open.Floor != test.floor || open.Granted != test.alone || open.Wanted != test.alone || closed.Granted != 0 || closed.Wanted > test.floor {
+			t.Errorf("%+v: got a window up to %d, then %d, alone up to %+v, else %+v", test, window, position, open, closed)
+		}
+	}
+}
+
 // Whatever sets of nodes confirm a window and show a takeover, a later holder knows of the window,
 // and of each earlier holder.
 func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {

@@ -165,10 +165,13 @@ func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 		Server:  v,
 		N:       n,
 		Window:  t.Bound.Grouped && v.Ceilings.WindowDue(name, last, n),
-		Witness: t.Bound.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, among.aheadOf(name, n)),
+		Witness: t.Bound.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, v.aheadOf(among, name)),
 	}
 	if !d.Window && !d.Witness {
 		return Due{}
+	}
+	if define.IsWorker(name) { // n may be for all the time that it was idle
+		d.N = 1
 	}
 	return d
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -108,7 +107,7 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	ceiling := segment.CeilingAbove(max(position, stored.Position()+width), stored.Max, among.aheadOf(name, n))
+	ceiling := segment.CeilingAbove(max(position, stored.Position()+width), stored.Max, v.aheadOf(among, name))
 	if err := v.RecordCeiling(ctx, among, h, name, ceiling); err != nil {
 		return left, err
 	}
@@ -116,17 +115,18 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	return 0, nil
 }
 
-// ticksAhead is how far it is set for the ticks of a worker, in reservations, which are mostly of
-// half the cover. So a member can be alone for 64 times the cover at least, and when one is removed
-// that was away, its workers are free after 128 times the cover.
-const ticksAhead = 256
+// coversAhead is how far it is set above the reserved ticks of a worker, in covers. So a member can
+// be alone for half of them at least, and when one is removed that was away, its workers are free
+// after all of them. The numbers of a reservation do not say how far: they may be for all the time
+// that a worker was idle.
+const coversAhead = 32
 
-// aheadOf is how far a ceiling is set above a reservation of n numbers, at most.
-func (a *Among) aheadOf(name string, n uint64) uint64 {
+// aheadOf is how far a ceiling is set above a reservation, at most.
+func (v *Server) aheadOf(among *Among, name string) uint64 {
 	if define.IsWorker(name) {
-		return min(n, math.MaxUint64/ticksAhead) * ticksAhead
+		return v.CoverOf(name) * coversAhead
 	}
-	return a.Ahead
+	return among.Ahead
 }
 
 // witnessDue reports whether it is time to raise the ceiling, after numbers up to last were

@@ -300,6 +300,56 @@ func TestATickThatIsFullIsWaitedFor(t *testing.T) {
 	})
 }
 
+// A fail-over has rows go on one tick above what was reserved. That is no other process.
+func TestAFailOverLeavesTheWorker(t *testing.T) {
+	for _, only := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, l, id := newTable(), ledger{}, uint64(3)
+			worker := &id
+			if !only {
+				worker = nil
+			}
+			p := newWorker(t, r, layout(), worker)
+			defer p.stop()
+			l.take(t, p, 1)
+			failOver := func() (skipped uint64) {
+				time.Sleep(time.Second)
+				r.set(func(r *table) {
+					for worker := range r.rows {
+						r.rows[worker]++
+						skipped = r.rows[worker]
+					}
+				})
+				return skipped
+			}
+			for range 3 {
+				failOver()
+				for end := time.Now().Add(3 * cover); time.Now().Before(end); time.Sleep(10 * time.Second) {
+					l.take(t, p, 1)
+					begin := time.Now()
+					p.wantTime(t, l.take(t, p, 1), begin)
+					if took := time.Since(begin); took > time.Millisecond {
+						t.Fatalf("a key took %v", took)
+					}
+				}
+			}
+			r.set(func(r *table) {
+				if len(r.rows) != 1 {
+					t.Errorf("it has used %d workers", len(r.rows))
+				}
+			})
+			skipped := failOver()
+			time.Sleep(cover)
+			l.take(t, p, 1)
+			p.stop()
+			p.End(errors.New("stopped"))
+			if u := p.Unused(); len(u) != 1 || u[0].First != skipped+1 || u[0].Last <= skipped {
+				t.Errorf("unused are %+v, without the skipped tick %d", u, skipped)
+			}
+		})
+	}
+}
+
 func TestAnOutageShorterThanTheCoverIsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}

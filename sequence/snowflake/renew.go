@@ -16,11 +16,12 @@ import (
 type renewal struct {
 	claimed     bool
 	id          uint64
-	first, last uint64 // of its ticks that were reserved here, without a gap
+	begin       uint64 // of its ticks that were reserved here, but for those that fail-overs skipped
+	first, last uint64 // of those without a gap
 }
 
 // has reports whether ticks are reserved.
-func (w *renewal) has(from, to uint64) bool { return w.claimed && w.first <= from && w.last >= to }
+func (w *renewal) has(from, to uint64) bool { return w.claimed && w.begin <= from && w.last >= to }
 
 // mostWorkers is how many workers a Generator uses with several sequence servers: of different
 // servers, so that one server may be away for long.
@@ -58,7 +59,7 @@ func (g *Generator) renew(ctx context.Context) error {
 	case now == 0: // before the first tick
 		return &ClockError{Sequence: g.o.Name, Behind: g.until(1)}
 	}
-	cover := g.ticksIn(max(g.o.Cover(), g.o.Bounds.Look)) // ticks are reserved each Look at most
+	cover := g.CoverTicks()
 	want := min(now+2*cover, end)
 	from := min(now+g.ticksIn(g.o.Bounds.Behind), want)
 	var failed error
@@ -80,6 +81,9 @@ func (g *Generator) renew(ctx context.Context) error {
 	}
 	return nil
 }
+
+// CoverTicks returns how many ticks last for the cover. Ticks are reserved each Look at most.
+func (g *Generator) CoverTicks() uint64 { return g.ticksIn(max(g.o.Cover(), g.o.Bounds.Look)) }
 
 // inUse returns how many workers are to be used.
 func (g *Generator) inUse() uint64 {
@@ -123,6 +127,10 @@ func (g *Generator) keepsOn(w *renewal, want uint64) bool {
 	return g.o.Worker != nil && w.claimed && w.last >= want
 }
 
+// skipped is how many ticks a fail-over skips of a worker whose windows end with a reservation. Any
+// other process reserves more.
+const skipped = 1
+
 // extend reserves ticks of a worker in use. If another process has reserved some, the worker is
 // given up.
 func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) error {
@@ -138,7 +146,10 @@ func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) er
 		return err
 	}
 	if first != w.last+1 {
-		w.claimed, w.first = g.o.Worker != nil, first
+		w.first = first
+	}
+	if first > w.last+1+skipped {
+		w.claimed, w.begin = g.o.Worker != nil, first
 	}
 	w.last = first + n - 1
 	g.add(span{w.id, first, w.last})
@@ -212,7 +223,7 @@ func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
 			case first != last+1:
 				continue
 			}
-			g.workers[i] = renewal{claimed: true, id: id, first: first, last: last + n}
+			g.workers[i] = renewal{claimed: true, id: id, begin: first, first: first, last: last + n}
 			g.add(span{id, first, last + n})
 			return nil
 		}

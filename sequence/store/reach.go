@@ -14,6 +14,15 @@ func (st *Store) Highest(name string) uint64 {
 	return highest
 }
 
+// CoverOf returns how many ticks last for the cover of the sequence whose worker has a row; 0 if this
+// process does not use it.
+func (st *Store) CoverOf(name string) uint64 {
+	if st.Config.Cover == nil {
+		return 0
+	}
+	return st.Config.Cover(name)
+}
+
 // Width returns the distance from position to the last of the next n numbers; false if they exceed
 // 64 bits.
 func (st *Store) Width(name string, position, n uint64) (uint64, bool) {

@@ -38,6 +38,9 @@ func (f *GroupFaults) seen(record limit.Record, of limit.Scope, holder string) l
 	return record
 }
 
+// ticksAlone is how many ticks of a worker a holder may give that is enough alone.
+const ticksAlone = 20
+
 // Group is a number of nodes that hold the same sequences, and all numbers given of them.
 type Group struct {
 	*World
@@ -53,6 +56,8 @@ type Group struct {
 	// Highest is the last number of each sequence. It is low, so that windows are small; see
 	// limit.WindowEnd.
 	Highest uint64
+	// Ticks makes its numbers the ticks of workers, whose windows are as long as a reservation.
+	Ticks bool
 
 	order   []*commit // all commits of a cluster, in their order
 	present string    // configuration of the cluster; "": none
@@ -427,7 +432,7 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 		if !ok {
 			return errNoRow
 		}
-		c = limit.Counter{Name: name, Position: position, Max: s.g.Highest, End: s.g.Highest, Width: n, Fits: n <= math.MaxUint64-position}
+		c = limit.Counter{Name: name, Position: position, Max: s.g.Highest, End: s.g.Highest, Width: n, Fits: n <= math.MaxUint64-position, Ticks: s.g.Ticks}
 		return nil
 	})
 	return c, err
@@ -583,7 +588,7 @@ func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 				}
 			}
 		}
-		l, begin, _ := b.Of(limit.Counter{Name: name, Position: position, End: t.s.g.Highest}, wanted)
+		l, begin, _ := b.Of(limit.Counter{Name: name, Position: position, End: t.s.g.Highest, Ticks: t.s.g.Ticks, Alone: ticksAlone}, wanted)
 		t.commit.counters[name] = begin
 		if begin == position {
 			delete(t.commit.counters, name)

@@ -233,7 +233,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 		p.Given++
 	}
 	p.group.answered[name] = max(p.group.answered[name], last)
-	if p.Ahead && limit.WindowLow(last, n, ceiling, p.group.Highest) {
+	if p.Ahead && !p.group.Ticks && limit.WindowLow(last, n, ceiling, p.group.Highest) {
 		_ = p.open(name, n) // an error comes again at the ceiling
 	}
 	return nil
