@@ -79,12 +79,15 @@ func TestAFailOverPassesOverNoWorkerThatWasIdle(t *testing.T) {
 func TestAFailOverOfAPairLeavesTheWorkers(t *testing.T) {
 	e := startEstate(t, 2)
 	k, l := snow(t), new(keyLedger)
-	any, one := e.join(t, "any", &given{}, looksOften), e.join(t, "one", &given{}, looksOften, workerID(200))
+	looks := func(o *sequence.Options) {
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 2 * time.Second }) // which is the least cover
+	}
+	any, one := e.join(t, "any", &given{}, looks), e.join(t, "one", &given{}, looks, workerID(200))
 	mustCreate(t, any.Sequences, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 1})
 	_, worker, _ := k.Decompose(l.take(t, any.Sequences, "photos", 1))
 	wantWorker(t, k, l, one.Sequences, 200)
-	for _, worker := range []uint64{worker, 200} {
-		e.wantTicks(t, k, worker, time.Second)
+	for _, m := range []*member{any, one} { // they reserve none in the next two seconds
+		eventually(t, "ticks are reserved", func() bool { return m.BySequence()[0].CachedFor > 3*time.Second })
 	}
 	e.CatchUp(t, 1, 0)
 	if err := e.Nodes[0].Kill(); err != nil {
@@ -97,7 +100,7 @@ func TestAFailOverOfAPairLeavesTheWorkers(t *testing.T) {
 		var alone, each uint64
 		err := e.pools[1].QueryRow("SELECT wanted - floor, granted - floor FROM sequence_limit WHERE name = ? AND term = 2",
 			define.CounterName(define.WorkerName("photos", worker))).Scan(&alone, &each)
-		return err == nil && alone == 8000 && each == 8000
+		return err == nil && alone == 16_000 && each == 16_000
 	})
 	for end := reserved.Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		wantWorker(t, k, l, any.Sequences, worker)

@@ -322,8 +322,13 @@ func TestAFailOverLeavesTheWorker(t *testing.T) {
 				})
 				return skipped
 			}
-			for range 3 {
+			for i := range 3 {
+				if i == 1 { // it takes longer than there are ticks
+					r.set(func(r *table) { r.down = errors.New("away") })
+					time.Sleep(3 * cover)
+				}
 				failOver()
+				r.set(func(r *table) { r.down = nil })
 				for end := time.Now().Add(3 * cover); time.Now().Before(end); time.Sleep(10 * time.Second) {
 					l.take(t, p, 1)
 					begin := time.Now()
