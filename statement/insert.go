@@ -32,6 +32,8 @@ type Insertion struct {
 	// AliasEnd is before the closing parenthesis of the columns' aliases, as in VALUES (1, 2) AS
 	// new (a, b). 0 means no aliases.
 	AliasEnd int
+	// LoadsAll, of ReadLoad: there is no list, so the file has all visible columns.
+	LoadsAll bool
 
 	l      lex.Lexer
 	arena  lex.Arena
@@ -120,7 +122,7 @@ func (in *Insertion) Read(t *TableRef) bool {
 
 // ReadLoad is Read for LOAD DATA and LOAD XML. See LoadGives.
 func (in *Insertion) ReadLoad(t *TableRef) bool {
-	in.Source, in.Columns, in.values, in.listed, in.xml = InsertUnknown, in.Columns[:0], in.values[:0], 0, false
+	in.Source, in.Columns, in.values, in.listed, in.LoadsAll, in.xml = InsertUnknown, in.Columns[:0], in.values[:0], 0, true, false
 	l := &in.l
 	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
 		in.xml = in.xml || l.Start >= t.Begin && l.Kw == lex.KwXML
@@ -139,9 +141,13 @@ func (in *Insertion) ReadLoad(t *TableRef) bool {
 		case l.Is('('):
 			for !l.Is(')') {
 				in.next()
+				if l.Is(')') {
+					break // an empty list is none
+				}
+				in.LoadsAll = false
 				if l.Kind == lex.UserVar {
 					in.next()
-				} else if !l.Is(')') && !in.column() {
+				} else if !in.column() {
 					return false
 				}
 				if !l.Is(',') && !l.Is(')') {
@@ -173,7 +179,7 @@ func (in *Insertion) LoadGives(same func(name []byte) bool) bool {
 		return false
 	}
 	at := in.Column(same)
-	return in.listed == 0 && at < 0 || at >= 0 && at < in.listed
+	return in.LoadsAll && at < 0 || at >= 0 && at < in.listed
 }
 
 // Column returns the index of the column for which same is true, or -1.

@@ -182,6 +182,7 @@ func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
 		{"' '", "text"},
 		{"'x'", "text"},
 		{"'0x1F'", "text"},
+		{"'0x1p4'", "text"},
 		{"'-'", "text"},
 		{"'0.2x'", "text"},
 		{"--5", "number 5"}, // -- without a space begins no comment
@@ -328,6 +329,9 @@ func TestWhetherALoadGivesAColumn(t *testing.T) {
 		{"load data infile 'x' into table t (a, @b) set id = @b", true},
 		{"load data infile 'x' into table t (a, id) set id = null", false},
 		{"load data infile 'x' into table t set id = 0", false},
+		{"load data infile 'x' into table t (@a) set a = trim(@a)", false},
+		{"load data infile 'x' into table t (@a, @id) set id = @id", true},
+		{"load data infile 'x' into table t ()", true},
 		{"load data infile 'x' into table t set id = default", false},
 		{"load data infile 'x' into table t set a = 1", true},
 		{"load data infile 'x' into table t character set latin1 set id = 0", false},

@@ -274,8 +274,8 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 	}
 	n, whole := lex.ParseUint(text)
 	if !whole {
-		if len(text) == 0 || !lex.IsDigit(text[0]) && text[0] != '.' || lex.IsNumberWord(text) {
-			return ValueExpression, 0 // 0x1F, b'1'
+		if len(text) == 0 || !lex.IsDigit(text[0]) && text[0] != '.' || lex.IsNumberWord(text) || bytes.ContainsAny(text, "xX") {
+			return ValueExpression, 0 // 0x1F, b'1', and 0x1p4, which is a number only to Go
 		}
 		f, err := strconv.ParseFloat(string(text), 64)
 		switch {

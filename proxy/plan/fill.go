@@ -82,7 +82,7 @@ func (t *filling) table(i int) Verdict {
 	switch table.Kind {
 	case statement.Insert, statement.Replace:
 	case statement.Load:
-		return t.load(table, b)
+		return t.load(i, b)
 	default:
 		return notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone",
 			b.Table, b.Column, b.Sequence)
@@ -173,10 +173,19 @@ func (t *planning) same(column string) func(name []byte) bool {
 	}
 }
 
-// load refuses LOAD DATA without the bound column: the numbers would be the server's.
-// With it the file has them.
-func (t *filling) load(table *statement.TableRef, b *Binding) Verdict {
-	if t.in.ReadLoad(table) && t.in.LoadGives(t.same(b.Column)) {
+// load refuses a LOAD into table i without the bound column: the numbers would be the server's.
+// With it the file has them. Without a list the file has the visible columns.
+func (t *filling) load(i int, b *Binding) Verdict {
+	same := t.same(b.Column)
+	gives := t.in.ReadLoad(&t.st.Tables[i]) && t.in.LoadGives(same)
+	if gives && t.in.LoadsAll {
+		of := t.columns(i, NeedColumns)
+		if of == nil {
+			return Verdict{}
+		}
+		gives = !ContainsName(of.More, same)
+	}
+	if gives {
 		return Verdict{}
 	}
 	return notSupported("LOAD DATA or LOAD XML into %s without values for its column %s, which is filled from sequence %s, is not supported: take as many numbers with SELECT NEXTVAL('%s', n), "+
@@ -262,6 +271,10 @@ func (t *planning) keyAmong(of *Columns, b *Binding, key *statement.Key) Verdict
 		if !ASCII(name) && (!UTF8Charset(t.f.Charset) || !utf8.Valid(name)) {
 			return notSupported("INSERT into %s without a list of columns, one of which is not ASCII, is not supported in this character set: name the columns", b.Table)
 		}
+	}
+	if key.Index < 0 && ContainsName(of.More, same) {
+		return notSupported("INSERT into %s without a list of columns, whose column %s is invisible and filled from sequence %s, is not supported: name the columns",
+			b.Table, b.Column, b.Sequence)
 	}
 	key.Columns = of.Names
 	return Verdict{}

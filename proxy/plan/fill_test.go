@@ -15,6 +15,7 @@ var photos = Binding{Table: "photos", Column: "id", Sequence: "p"}
 // server answers a test's Needs about tables.
 type server struct {
 	columns string // of photos, in order
+	hidden  string // its invisible columns
 	memory  string // what is remembered of them; "": nothing
 	auto    string
 	modes   state.InsertModes
@@ -36,6 +37,9 @@ func (w *server) answer(f *Facts, s *state.State, n *Need) {
 		}
 		for _, name := range strings.Fields(columns) {
 			of.Names = append(of.Names, []byte(name))
+		}
+		for _, name := range strings.Fields(w.hidden) {
+			of.More = append(of.More, []byte(name))
 		}
 		*f.TableOf(n.At) = of
 	}
@@ -109,6 +113,12 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		{name: "a part of another statement", text: "ANALYZE INSERT INTO photos (a) VALUES (1)", refusal: "as a part of another statement"},
 		{name: "a file without keys", text: "LOAD DATA INFILE 'f' INTO TABLE photos (a)", refusal: "LOAD DATA or LOAD XML"},
 		{name: "a file with keys", text: "LOAD DATA INFILE 'f' INTO TABLE photos (id, a)"},
+		{name: "a file with variables alone", text: "LOAD DATA INFILE 'f' INTO TABLE photos (@a) SET a = TRIM(@a)", refusal: "LOAD DATA or LOAD XML"},
+		{name: "a file with all columns", text: "LOAD DATA INFILE 'f' INTO TABLE photos", server: server{columns: "id a"}, rounds: 1},
+		{name: "a file without an invisible column", text: "LOAD DATA INFILE 'f' INTO TABLE photos", server: server{columns: "a", hidden: "id"}, rounds: 1, refusal: "LOAD DATA or LOAD XML"},
+		{name: "no columns, and an invisible key", text: "INSERT INTO photos VALUES (1)", server: server{columns: "a", hidden: "id"}, rounds: 1, refusal: "is invisible"},
+		{name: "a query without columns, and an invisible key", text: "INSERT INTO photos SELECT b FROM t", server: server{columns: "a", hidden: "id"}, rounds: 1, refusal: "is invisible"},
+		{name: "an invisible key that is left out", text: "INSERT INTO photos (a) VALUES (1)", server: server{columns: "a", hidden: "id"}, want: "INSERT INTO photos (a, `id`) VALUES (1, LAST_INSERT_ID(?))"},
 		{name: "what the last one left is read", text: "INSERT INTO photos (id, a) VALUES (0, ROW_COUNT())", refusal: "keep that in a variable first"},
 	} {
 		if c.bound == (Binding{}) {
