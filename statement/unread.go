@@ -48,37 +48,31 @@ func mayBringRows(sql []byte) bool {
 }
 
 // blocks follows a text in which semicolons may be part of a block. It finds another statement that
-// inserts rows after that, outside of all blocks.
+// inserts rows after that, outside of all blocks. Of the blocks only BEGIN counts: what stands
+// in IF, LOOP and others without a BEGIN around them is taken for another statement.
 type blocks struct {
 	brings bool
-	depth  int  // number of open BEGIN, CASE, IF, LOOP, REPEAT, WHILE and FOR, each closed by END
-	starts bool // the next word begins a statement
+	depth  int  // number of open BEGIN and CASE, each closed by END
 	behind bool // a semicolon outside of all blocks was seen
 	prev   lex.Lexer
 }
 
 func (b *blocks) token(l *lex.Lexer) {
-	starts := b.starts
-	b.starts = l.Is(';') || l.Is(':')
 	if b.depth == 0 && l.Is(';') {
 		b.behind = true
 	}
 	if l.Kind == lex.Word && !l.AfterDot && b.prev.Kw != lex.KwAs {
-		switch word := l.Src[l.Start:l.End]; {
+		switch {
 		case l.Kw == lex.KwBegin:
 			if b.opens(l) {
 				b.depth++
-				b.starts = true
 			}
 		case l.Kw == lex.KwCase && b.prev.Kw != lex.KwEnd:
 			b.depth++
-		case starts && (l.Kw == lex.KwIf || l.Kw == lex.KwFor || isAnyOf(word, "loop", "repeat", "while")):
-			b.depth++
-			b.starts = true // after LOOP and REPEAT
 		case l.Kw == lex.KwEnd:
-			b.depth = max(0, b.depth-1)
-		case l.Kw == lex.KwThen, l.Kw == lex.KwElse, l.Kw == lex.KwDo, isAnyOf(word, "loop", "repeat"):
-			b.starts = true
+			if b.closes(l) {
+				b.depth = max(0, b.depth-1)
+			}
 		case b.behind && b.depth == 0 && bringsRows(l):
 			b.brings = true
 		}
@@ -86,7 +80,7 @@ func (b *blocks) token(l *lex.Lexer) {
 	b.prev = *l
 }
 
-// opens reports whether BEGIN opens a block and is not a name.
+// opens reports whether BEGIN opens a block. Else it is a name, or begins a transaction.
 func (b *blocks) opens(l *lex.Lexer) bool {
 	p := *l
 	switch p.Next(); {
@@ -95,7 +89,19 @@ func (b *blocks) opens(l *lex.Lexer) bool {
 	case p.Kind == lex.Punct:
 		return false
 	}
-	return true
+	return !isAnyOf(p.Src[p.Start:p.End], "work") && !isAnyOf(b.prev.Src[b.prev.Start:b.prev.End], "xa")
+}
+
+// closes reports whether END closes BEGIN or CASE. Else it closes IF, LOOP, REPEAT, WHILE or FOR. FOR
+// may also begin the FOR UPDATE behind a CASE.
+func (b *blocks) closes(l *lex.Lexer) bool {
+	p := *l
+	p.Next()
+	if p.Kw == lex.KwFor {
+		p.Next()
+		return isAnyOf(p.Src[p.Start:p.End], "update", "share")
+	}
+	return p.Kw != lex.KwIf && !isAnyOf(p.Src[p.Start:p.End], "loop", "repeat", "while")
 }
 
 func isAnyOf(word []byte, lower ...string) bool {
@@ -115,7 +121,7 @@ func (a *analyzer) storedThenRows() {
 	for ; p.Kind != lex.EOF; p.Next() {
 		b.token(&p)
 	}
-	if b.brings || p.Bad && b.behind && mayBringRows(a.Src) {
+	if b.brings || p.Bad && mayBringRows(a.Src) {
 		a.st.Words |= MayBringRows
 	}
 }
