@@ -129,6 +129,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		"INSERT INTO photos (id, title) SELECT COALESCE(NULL), 'x' FROM DUAL",
 		"LOAD XML INFILE 'nowhere' INTO TABLE photos",
 		"LOAD DATA INFILE 'nowhere' INTO TABLE photos SET id = NULL",
+		"LOAD DATA INFILE 'nowhere' INTO TABLE photos (@t) SET title = TRIM(@t)",
 		"INSERT INTO photos (title) VALUES " + long,
 		"/*!999999 x */ INSERT INTO photos (title) VALUES " + long,
 		"ANALYZE INSERT INTO photos (title) VALUES " + long,
@@ -136,6 +137,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	if maria {
 		refused = append(refused,
 			"SET STATEMENT max_statement_time = 9 FOR INSERT INTO photos (title) VALUES ('x')",
+			"SET STATEMENT `max_statement_time` = 9 FOR INSERT INTO photos (title) VALUES ('x')",
 			"SET STATEMENT max_statement_time = 9 FOR EXECUTE IMMEDIATE 'INSERT INTO photos (title) VALUES (1)'",
 			"SET STATEMENT max_statement_time = 9 FOR LOAD DATA INFILE 'nowhere' INTO TABLE photos (title)",
 			"SET STATEMENT max_statement_time = 9 FOR IF 1 THEN SELECT 1; INSERT INTO photos (title) VALUES ('x'); END IF",
@@ -159,6 +161,11 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		"HELP 'x'; INSERT INTO photos (title) VALUES ('x'); '",
 		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\\'; INSERT INTO photos (title) VALUES ('x') -- '",
 		"CREATE PROCEDURE first() SELECT 1; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE FUNCTION f(a INT) RETURNS INT DETERMINISTIC RETURN CASE WHEN a THEN IF(a > 1, 2, 3) ELSE 0 END; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE FUNCTION f(a INT) RETURNS INT DETERMINISTIC RETURN CASE WHEN a THEN REPEAT('x', 3) ELSE IF(1, 2, 3) END; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE PROCEDURE first() SELECT CASE 1 WHEN 1 THEN 2 END FOR UPDATE; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE PROCEDURE first() SELECT 1; BEGIN WORK; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE PROCEDURE first() BEGIN IF 1 THEN SELECT 1; END IF; WHILE 0 DO SELECT 1; END WHILE; END; INSERT INTO photos (title) VALUES ('x')",
 		"CREATE PROCEDURE first() BEGIN SELECT 1; END; INSERT INTO photos (title) SELECT CASE WHEN 1 THEN 'x' END",
 		"SET @q = 'INSERT INTO photos (title) VALUES (1)'; PREPARE s FROM @q; EXECUTE s",
 	} {

@@ -9,7 +9,7 @@ func (a *analyzer) set() bool {
 	st.Kind, a.calls = Set, true
 	a.advance()
 	if a.Kw == lex.KwStatement {
-		if p := a.peek(); p.Kind == lex.Word { // SET STATEMENT a = b FOR ...
+		if p := a.peek(); p.Kind == lex.Word || p.Kind == lex.Quoted { // SET STATEMENT a = b FOR ...
 			return a.setWhole(StatementFor, ScopeNext)
 		}
 	}
