@@ -280,3 +280,28 @@ func TestAFilledInsertOutlivesChangesOfTheTable(t *testing.T) {
 	})
 	all[0].sameRows("SELECT * FROM photos ORDER BY 1, 2")
 }
+
+// MariaDB's mode ORACLE takes :1 for a parameter. The proxy does not, so it does not know which one
+// its key is.
+func TestAPreparedInsertWithOtherParametersIsRefused(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	if !o.Servers[0].IsMariaDB() {
+		t.Skip("MySQL has no mode ORACLE")
+	}
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
+	w.query("SET sql_mode = 'ORACLE'")
+	for _, text := range []string{"INSERT INTO photos (title) VALUES (:1)", "INSERT INTO photos (title, n) VALUES (?, :1)", "INSERT INTO photos VALUES (NEXTVAL('photos'), :1, NULL, NULL)"} {
+		w.send(packet(command(protocol.ComStmtPrepare, text)))
+		got, err := w.raw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := serverError(t, got); e.Code != mysql.ER_NOT_SUPPORTED_YET {
+			t.Errorf("%s: got %v, want error %d", text, e, mysql.ER_NOT_SUPPORTED_YET)
+		}
+	}
+	if got := w.rows("SELECT COUNT(*) FROM photos")[0]; got != "2" {
+		t.Errorf("afterwards the table has %s rows, want 2", got)
+	}
+}

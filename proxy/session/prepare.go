@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -114,7 +113,7 @@ func (x *executor) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: asks,
+		List: params.List{Params: st.Params, Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: asks,
 		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
 	}
 	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || asks != nil {
@@ -165,7 +164,10 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		x.state.LastAnswer = state.ByServer
 		return x.planning.lacksColumn(c)
 	}
-	if err := x.at.prepared.add(p); err != nil {
+	if err = errMisread; !a.misread {
+		err = x.at.prepared.add(p)
+	}
+	if err != nil {
 		x.client.out = x.client.out[:0]
 		if closeErr := x.at.closeOn(c, p.backendID); closeErr != nil {
 			return closeErr
@@ -176,6 +178,10 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	c.Release()
 	return nil
 }
+
+// errMisread is the error for a text with parameters of which the proxy does not know, as :1 in
+// MariaDB's mode ORACLE: which one is a key is not certain.
+var errMisread = protocol.NotSupported("a prepared statement with keys and with other parameters than ? is not supported: write ? in their place")
 
 // lacksColumn returns the error in place of a server's refusal to prepare an INSERT, if the table
 // lacks the column that the proxy put in: the client did not write it.
@@ -259,6 +265,7 @@ type prepareAnswer struct {
 	num     uint8 // of the next packet to the client
 	idAt    int   // offset of the statement id in client.out
 	refused bool
+	misread bool // the server has counted other parameters than the proxy
 }
 
 // prepareLimit bounds a packet of a server's answer to COM_STMT_PREPARE.
@@ -281,8 +288,8 @@ func (a *prepareAnswer) relay() error {
 	a.p.backendID = binary.LittleEndian.Uint32(b[1:])
 	columns, total := int(binary.LittleEndian.Uint16(b[5:])), int(binary.LittleEndian.Uint16(b[7:]))
 	defined := !a.c.Capabilities.Has(protocol.OptionalMetadata) || len(b) < 13 || b[12] != 0
-	if total < len(a.p.Hidden) {
-		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, total, len(a.p.Hidden))
+	if len(a.p.Hidden) > 0 && a.p.ClientParams(total) != a.p.Params {
+		a.misread, a.p.Hidden = true, nil
 	}
 	a.p.Params = a.p.ClientParams(total)
 	a.p.Place(total)
