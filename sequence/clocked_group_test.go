@@ -138,3 +138,37 @@ func TestHowLongAWorkerOfARemovedMemberIsPassedOver(t *testing.T) {
 	e.change(t, admin, sequence.PlanChange{Remove: e.addr(1), Force: true})
 	wantFree(t, e.open(t, workerID(3), looksOften, patience(20*time.Second)), 16*cover*time.Second, 34*cover*time.Second)
 }
+
+// A primary is patched: its replica is promoted, and soon it is again. The second fail-over passes
+// over what the first new primary might have given alone: for 8 times the cover at most.
+func TestASwitchOverAndBackTakesAnotherWorker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the ends of ticks")
+	}
+	e := startEstate(t, 2)
+	k, l := snow(t), new(keyLedger)
+	const cover = 2
+	looks := func(o *sequence.Options) {
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = cover * time.Second })
+	}
+	any, one := e.join(t, "any", &given{}, looks), e.join(t, "one", &given{}, looks, workerID(200))
+	mustCreate(t, any.Sequences, sequence.CreateOptions{Name: "photos", Kind: k, Cover: cover})
+	for primary := range 2 {
+		for _, m := range []*member{any, one} {
+			l.take(t, m.Sequences, "photos", 1)
+			eventually(t, "ticks are reserved on this primary", func() bool {
+				var term int
+				err := e.pools[primary].QueryRow("SELECT MAX(term) FROM sequence_holder").Scan(&term)
+				return err == nil && term == primary+1 && m.BySequence()[0].CachedFor > 3*time.Second
+			})
+		}
+		e.CatchUp(t, 1-primary, primary)
+		e.Nodes[primary].Exec(t, "SET GLOBAL read_only = 1")
+		e.Promote(t, 1-primary)
+		e.Follow(t, primary, 1-primary)
+	}
+	for end := time.Now().Add(3 * cover * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		wantNow(t, k, l.take(t, any.Sequences, "photos", 1))
+	}
+	wantFree(t, one.Sequences, 1, 8*cover*time.Second)
+}
