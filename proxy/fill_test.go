@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,14 +211,21 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		"SELECT id, HEX(title) FROM photos ORDER BY id",
 	}}}, "packets with EOF", "go-sql-driver")
 	if o.Servers[0].IsMariaDB() {
-		o.run(t, []script{{"where an empty text is NULL", []string{
-			meet,
-			"SET sql_mode = 'STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL'",
-			given(1, "INSERT INTO photos (id, title) VALUES ('', 'a')"), insertIDs,
-			given(2, "INSERT INTO photos (id, title) VALUES ('', 'b'), (NULL, 'c')"), insertIDs,
-			given(1, "INSERT INTO photos (id, title) SELECT '', 'd'"), insertIDs,
-			all,
-		}}}, "packets with EOF", "go-sql-driver")
+		o.fresh(t)
+		c := o.Conn(t, o.Schemas[0], nil)
+		for _, mode := range []string{"EMPTY_STRING_IS_NULL", "EMPTY_STRING_IS_NULL,NO_AUTO_VALUE_ON_ZERO", "STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL"} {
+			exec(t, c, "SET sql_mode = '"+mode+"'")
+			for _, text := range []string{
+				"INSERT INTO photos (id, title) VALUES ('', 'a')", "INSERT INTO photos (id, title) VALUES (NULL, 'b'), ('', 'c')",
+				"INSERT INTO photos (id, title) SELECT '', 'd'", "INSERT INTO photos (id, title) VALUES (' ', 'a')",
+			} {
+				wantError(t, c, 1235, text, "EMPTY_STRING_IS_NULL")
+			}
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO photos (id, title) VALUES (?, 'e')", ""); err == nil || !strings.Contains(err.Error(), "EMPTY_STRING_IS_NULL") {
+				t.Errorf("in %s, prepared: got %v, want that it is refused", mode, err)
+			}
+			exec(t, c, "INSERT INTO photos (id, title) VALUES (NULL, 'f'), ('0', 'g')")
+		}
 	}
 }
 

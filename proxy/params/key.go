@@ -302,6 +302,9 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 				if err != nil {
 					return err
 				}
+				if m.EmptyIsNull && kind == statement.ValueText {
+					return protocol.NotSupported("%s", plan.MayBeNull(k.Binding))
+				}
 				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict)
 			case statement.ValueOpaque:
 				return protocol.NotSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",

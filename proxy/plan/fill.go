@@ -179,7 +179,7 @@ func (t *filling) load(i int, b *Binding) Verdict {
 	same := t.same(b.Column)
 	gives := t.in.ReadLoad(&t.st.Tables[i]) && t.in.LoadGives(same)
 	if gives && t.in.LoadsAll {
-		of := t.columns(i, NeedColumns)
+		of := t.columns(i, NeedColumnsNow) // an account that sees fewer columns may have asked before
 		if of == nil {
 			return Verdict{}
 		}
@@ -386,6 +386,9 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 			return v
 		}
 		key.ZeroStays, key.TextIsZero, k.Step = modes.ZeroStays, !modes.Strict || in.Ignore, modes.Increment
+		if modes.EmptyIsNull && slices.ContainsFunc(in.Rows, func(r statement.InsertRow) bool { return r.Value.Kind == statement.ValueText }) {
+			return notSupported("%s", MayBeNull(k.Binding))
+		}
 	}
 	k.Leader = -1
 	expressions := false
@@ -542,12 +545,21 @@ func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *s
 		if t.setBefore(t.st.Tables[i].Statement, "sql_mode") {
 			return nil, setInText(b)
 		}
+		if modes.EmptyIsNull && item.Kind == statement.ValueText {
+			return nil, notSupported("%s", MayBeNull(b))
+		}
 		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || t.in.Ignore
 		if key.Fills(item.Kind) {
 			return item, Verdict{}
 		}
 	}
 	return nil, Verdict{}
+}
+
+// MayBeNull is why a text as the key is refused where the empty one means NULL.
+func MayBeNull(b *Binding) string {
+	return fmt.Sprintf("a text that is no number for %s.%s, which is filled from sequence %s, in the sql_mode EMPTY_STRING_IS_NULL is not supported: give NULL or a number",
+		b.Table, b.Column, b.Sequence)
 }
 
 // refusedQuery refuses an INSERT ... SELECT into a bound column.

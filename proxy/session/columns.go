@@ -171,7 +171,6 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
 	*m = state.InsertModes{Conn: idOfConn(c), Version: max(b.state.Sysvars["auto_increment_increment"], b.state.Sysvars["sql_mode"]), Increment: increment}
-	emptyIsNull := false // MariaDB's: then '' is no key
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":
@@ -179,10 +178,9 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
 			m.Strict = true
 		case "EMPTY_STRING_IS_NULL":
-			emptyIsNull = true
+			m.EmptyIsNull = true
 		}
 	}
-	m.Strict = m.Strict && !emptyIsNull
 	return *m, nil
 }
 

@@ -207,5 +207,6 @@ type InsertModes struct {
 	Conn              ConnID // which was asked; 0: none, or the answer may be outdated
 	Version           int    // of the session's variables
 	Increment         uint64
-	ZeroStays, Strict bool // Strict: a text that is no number is an error, and never no key
+	ZeroStays, Strict bool
+	EmptyIsNull       bool // MariaDB's mode EMPTY_STRING_IS_NULL
 }
