@@ -89,6 +89,13 @@ func (b *blocks) opens(l *lex.Lexer) bool {
 	case p.Kind == lex.Punct:
 		return false
 	}
+	switch b.prev.Kw { // a name in an expression
+	case lex.KwBy, lex.KwSelect, lex.KwWhere, lex.KwAnd, lex.KwOr, lex.KwOn, lex.KwSet, lex.KwFrom:
+		return false
+	}
+	if b.prev.Kind == lex.Punct && !b.prev.Is(')') && !b.prev.Is(';') && !b.prev.Is(':') {
+		return false
+	}
 	return !isAnyOf(p.Src[p.Start:p.End], "work") && !isAnyOf(b.prev.Src[b.prev.Start:b.prev.End], "xa")
 }
 
