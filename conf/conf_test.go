@@ -221,6 +221,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		// form
 		{"listen = ", "line 1: unexpected EOF; expected value"},
+		{"[[user]]\nname = 'a'\npassword = hunter2", `line 3: expected value but found "..." instead`},
+		{"[[user]]\nname = 'a'\npassword = 0815", `line 3: Invalid integer "...": cannot have leading zeroes`},
 		{"listen = 'a:1'\nlisten = 'b:1'", "line 2: Key 'listen' has already been defined."},
 		{"max_connections = '5'", "max_connections: must be of type integer, is of type string"},
 		{"listen = 5", "listen: must be of type string, is of type integer"},

@@ -15,8 +15,11 @@ func syntaxProblem(err error) string {
 	if !errors.As(err, &parse) {
 		return strings.TrimPrefix(err.Error(), "toml: ")
 	}
-	return fmt.Sprintf("line %d: %s", parse.Position.Line, parse.Message)
+	return fmt.Sprintf("line %d: %s", parse.Position.Line, quoted.ReplaceAllString(parse.Message, `"..."`))
 }
+
+// quoted matches a text of the file in an error of the decoder. It may be a password.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
 var (
 	// lastKey matches the start of the decoder's errors about values.
