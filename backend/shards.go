@@ -199,6 +199,10 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 		return err
 	}
 	defer c.Quit()
+	defer context.AfterFunc(ctx, c.Abort)()
+	if err := c.SetDeadline(r.dialDeadline(ctx, time.Now())); err != nil { // init_connect may wait
+		return &UnreachableError{Shard: t.shard.Name(), Node: t.node.String(), Err: err}
+	}
 	return c.askMode(true)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -191,10 +192,13 @@ func (s *Settings) setStep(c *backend.Conn) error {
 	if stride <= 1 {
 		return nil
 	}
-	err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
+	err := c.SetDeadline(time.Now().Add(askTimeout))
+	if err == nil {
+		err = c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
+	}
 	switch {
 	case err == nil:
-		return nil
+		return c.SetDeadline(time.Time{})
 	case errors.As(err, new(*protocol.ServerError)):
 		return fmt.Errorf("shard %s: node %s: set auto_increment_increment: %w", c.Shard().Name(), c.Node(), err)
 	}
