@@ -41,7 +41,10 @@ func (e *ending) hurry() {
 // drain stops the server as docs/operations.md says: first it is no longer ready, then it accepts
 // no clients, then its sessions end.
 func (r *running) drain() {
-	r.notifyStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
+	waits := r.ending.leave.Err() == nil
+	if !waits {
+		r.notifyStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
+	}
 	r.server.Announce()
 	if grace := r.Config().Drain.Grace.D(); grace > 0 {
 		r.log.Info("not ready any more", zap.Duration("limit_ms", grace))
@@ -59,6 +62,9 @@ func (r *running) drain() {
 	if r.ending.leave.Err() == nil {
 		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))
 		_ = r.server.Wait(r.ending.leave) // the error only says that the wait ended
+	}
+	if waits { // as a stop has a limit
+		r.notifyStopping(timeout + 2*giveBackTimeout)
 	}
 	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("limit_ms", timeout+giveBackTimeout))
 	shut, cancel := context.WithTimeout(r.ending.now, timeout)

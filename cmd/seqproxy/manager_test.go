@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"net"
 	"os"
 	"path/filepath"
@@ -87,6 +88,53 @@ password = "secret"
 	p.signal(syscall.SIGTERM)
 	// Grace, timeout and 10 seconds more.
 	if got, want := m.next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=31000000"; got != want {
+		t.Errorf("last message: got %q, want %q", got, want)
+	}
+	p.end(0)
+}
+
+// A service manager gives a stop a limited time. So it hears of the stop when all clients have left.
+func TestTheServiceManagerIsToldOfAStopWhenClientsHaveLeft(t *testing.T) {
+	s := mysqltest.Shared(t)
+	account(t, "waited", "ALL ON seqproxy.*")
+	m := newManager(t)
+	p := beginIn(t, []string{"NOTIFY_SOCKET=" + m.path}, "-config", write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
+http.listen = ""
+drain.grace = "1s"
+drain.timeout = "20s"
+admin_users = ["waited"]
+[[user]]
+name = "waited"
+password = "secret"
+[[sequence.server]]
+address = "`+s.Addr()+`"
+user = "waited"
+password = "secret"
+`))
+	m.next()
+	open := func(address string) *sql.DB {
+		db, err := sql.Open("mysql", "waited:secret@tcp("+address+")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	client := open(p.address())
+	if err := client.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(p.adminAddress()).Exec("SEQPROXY SHUTDOWN WAIT_FOR_CLIENTS"); err != nil {
+		t.Fatal(err)
+	}
+	p.await("waiting for all clients to leave")
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Timeout and 10 seconds more: grace is over.
+	if got, want := m.next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000"; got != want {
 		t.Errorf("last message: got %q, want %q", got, want)
 	}
 	p.end(0)
