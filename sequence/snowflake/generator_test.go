@@ -707,6 +707,7 @@ func TestAServerThatIsAwayIsNotNoticed(t *testing.T) {
 		p := newProcess(t, r, layout())
 		defer p.stop()
 		last := l.take(t, p, 1)
+		synctest.Wait() // it has its second worker, too
 		homes := make(map[uint64]bool)
 		for worker := range r.rows {
 			homes[worker%3] = true
