@@ -19,7 +19,7 @@ var kindOfTests = os.Getenv("SEQPROXY_TEST_KIND")
 // The others of these count in the table themselves, choose numbers, or use what kinds refuse.
 const (
 	testsOfKinds = "FailOver|RepeatsNoNumber|RepeatNoNumber|DoNotRepeat|DoesNotRepeat|NeverRepeat|GivenBack|KilledBetween|ManyC|CountsInBlocks|IsOrdered"
-	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver|Snowflakes|IntColumn"
+	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver|Snowflakes|Worker|IntColumn"
 )
 
 // chooseTestsOfKind selects those unless -run selects others.
