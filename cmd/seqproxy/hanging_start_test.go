@@ -12,25 +12,13 @@ import (
 func TestAServerThatHangsBehindTheLoginHoldsUpNeitherStartNorStop(t *testing.T) {
 	s := mysqltest.StartUnsynced(t)
 	s.Exec(t, "CREATE USER plain@'%' IDENTIFIED BY 'secret'", "GRANT SELECT ON *.* TO plain@'%'", "SET GLOBAL init_connect = 'DO SLEEP(600)'")
-	account(t, "hanging", "ALL ON seqproxy.*")
-	p := begin(t, "-config", write(t, "seqproxy.toml", `
-listen = "127.0.0.1:0"
-admin.listen = ""
-http.listen = ""
+	p := begin(t, "-config", write(t, "seqproxy.toml", apart+`
 connect_timeout = "1s"
 drain.timeout = "1s"
 [[user]]
 name = "plain"
 password = "secret"
-[[sequence.server]]
-address = "`+mysqltest.Shared(t).Addr()+`"
-user = "hanging"
-password = "secret"
-[[shard]]
-name = "photos"
-[[shard.node]]
-address = "`+s.Addr()+`"
-`))
+`+sequencesAt(mysqltest.Shared(t).Addr())+shardAt("photos", s.Addr())))
 	p.address()
 	p.await("node not usable")
 	p.signal(syscall.SIGTERM)

@@ -51,23 +51,21 @@ func (m *manager) next() string {
 	return string(b[:n])
 }
 
-func TestTheServiceManagerIsTold(t *testing.T) {
-	s := mysqltest.Shared(t)
-	account(t, "managed", "ALL ON seqproxy.*")
+// beginManaged begins a proxy that tells a service manager of itself. Its admin is app.
+func beginManaged(t *testing.T) (*manager, *process) {
+	t.Helper()
 	m := newManager(t)
-	p := beginIn(t, []string{"NOTIFY_SOCKET=" + m.path}, "-config", write(t, "seqproxy.toml", `
-listen = "127.0.0.1:0"
-admin.listen = ""
-http.listen = ""
+	return m, beginIn(t, []string{"NOTIFY_SOCKET=" + m.path}, "-config", write(t, "seqproxy.toml", apart+`
 drain.grace = "1s"
 drain.timeout = "20s"
+admin_users = ["app"]
 [[user]]
 name = "app"
-[[sequence.server]]
-address = "`+s.Addr()+`"
-user = "managed"
-password = "secret"
-`))
+`+sequencesAt(mysqltest.Shared(t).Addr())))
+}
+
+func TestTheServiceManagerIsTold(t *testing.T) {
+	m, p := beginManaged(t)
 	first := m.next()
 	address := p.address()
 	if want := "READY=1\nSTATUS=listening on " + address; first != want {
@@ -95,27 +93,10 @@ password = "secret"
 
 // A service manager gives a stop a limited time. So it hears of the stop when all clients have left.
 func TestTheServiceManagerIsToldOfAStopWhenClientsHaveLeft(t *testing.T) {
-	s := mysqltest.Shared(t)
-	account(t, "waited", "ALL ON seqproxy.*")
-	m := newManager(t)
-	p := beginIn(t, []string{"NOTIFY_SOCKET=" + m.path}, "-config", write(t, "seqproxy.toml", `
-listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
-http.listen = ""
-drain.grace = "1s"
-drain.timeout = "20s"
-admin_users = ["waited"]
-[[user]]
-name = "waited"
-password = "secret"
-[[sequence.server]]
-address = "`+s.Addr()+`"
-user = "waited"
-password = "secret"
-`))
+	m, p := beginManaged(t)
 	m.next()
 	open := func(address string) *sql.DB {
-		db, err := sql.Open("mysql", "waited:secret@tcp("+address+")/")
+		db, err := sql.Open("mysql", "app@tcp("+address+")/")
 		if err != nil {
 			t.Fatal(err)
 		}

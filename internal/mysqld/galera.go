@@ -204,6 +204,16 @@ func (s *Server) AwaitSynced(ctx context.Context) error {
 	})
 }
 
+// Rejoin starts a Galera node again, and waits until it takes part in the cluster. A node that does
+// not reach the others in time ends, and is started again twice.
+func (s *Server) Rejoin(ctx context.Context) error {
+	err := s.Restart(ctx)
+	for again := 0; err != nil && again < 2; again++ {
+		err = s.Restart(ctx)
+	}
+	return errors.Join(err, s.AwaitSynced(ctx))
+}
+
 // AwaitCluster waits until all nodes take part in the cluster, agree on that, and see each other's
 // commits, or ctx is done. A node that slept may not know yet that it was excluded, and says that
 // it takes part.
@@ -363,7 +373,7 @@ func BootstrapCluster(ctx context.Context, nodes []*Server) error {
 		if i == best {
 			continue
 		}
-		if err := errors.Join(s.Restart(ctx), s.AwaitSynced(ctx)); err != nil {
+		if err := s.Rejoin(ctx); err != nil {
 			return err
 		}
 	}

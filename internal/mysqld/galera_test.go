@@ -58,11 +58,7 @@ func TestANodeOfAClusterThatWasKilledHearsWhatItHasMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		exec((i+1)%3, fmt.Sprintf("INSERT INTO app.rows VALUES (%d)", i))
-		err := nodes[i].Restart(ctx)
-		for again := 0; err != nil && again < 2; again++ { // a node that did not reach the others in time ends
-			err = nodes[i].Restart(ctx)
-		}
-		if err := errors.Join(err, nodes[i].AwaitSynced(ctx)); err != nil {
+		if err := nodes[i].Rejoin(ctx); err != nil {
 			t.Fatal(err)
 		}
 		var rows int
