@@ -273,8 +273,8 @@ func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error)
 	}
 }
 
-// ticksOfCover returns how many ticks last for the cover of the sequence whose worker has a row; 0
-// if this process does not use it.
+// ticksOfCover returns how many ticks last for the cover of the sequence of a worker, by the name of
+// the worker's row; 0 if this process does not use the sequence.
 func (s *Sequences) ticksOfCover(row string) uint64 {
 	name, _ := define.WorkerOf(define.ShownName(row))
 	if q := s.names.get([]byte(define.CounterName(name))); q != nil && q.clocked != nil {

@@ -31,7 +31,7 @@ const (
 // Defaults of [Options].
 const (
 	DefaultCacheSize       = 1000
-	DefaultOutageCover     = 15 * time.Minute
+	DefaultOutageCover     = define.UsualCover
 	DefaultAllocateTimeout = 3 * time.Second
 	DefaultTable           = "sequence"
 	DefaultBlock           = 10_000

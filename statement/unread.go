@@ -48,8 +48,8 @@ func mayBringRows(sql []byte) bool {
 }
 
 // blocks follows a text in which semicolons may be part of a block. It finds another statement that
-// inserts rows after that, outside of all blocks. Of the blocks only BEGIN counts: what stands
-// in IF, LOOP and others without a BEGIN around them is taken for another statement.
+// inserts rows after that, outside of all blocks. Only BEGIN and CASE count as blocks: what stands in
+// IF, LOOP and others, without a BEGIN around them, is taken for another statement.
 type blocks struct {
 	brings bool
 	depth  int  // number of open BEGIN and CASE, each closed by END
@@ -84,23 +84,20 @@ func (b *blocks) token(l *lex.Lexer) {
 func (b *blocks) opens(l *lex.Lexer) bool {
 	p := *l
 	switch p.Next(); {
-	case p.Kind == lex.EOF, p.Kw == lex.KwFrom, p.Kw == lex.KwAs:
-		return false
-	case p.Kind == lex.Punct:
+	case p.Kind == lex.EOF, p.Kind == lex.Punct, p.Kw == lex.KwFrom, p.Kw == lex.KwAs, isAnyOf(p.Src[p.Start:p.End], "work"):
 		return false
 	}
-	switch b.prev.Kw { // a name in an expression
-	case lex.KwBy, lex.KwSelect, lex.KwWhere, lex.KwAnd, lex.KwOr, lex.KwOn, lex.KwSet, lex.KwFrom:
+	switch prev := &b.prev; prev.Kw {
+	case lex.KwBy, lex.KwSelect, lex.KwWhere, lex.KwAnd, lex.KwOr, lex.KwOn, lex.KwSet, lex.KwFrom: // of an expression
 		return false
+	default:
+		operator := prev.Kind == lex.Punct && !prev.Is(')') && !prev.Is(';') && !prev.Is(':')
+		return !operator && !isAnyOf(prev.Src[prev.Start:prev.End], "xa")
 	}
-	if b.prev.Kind == lex.Punct && !b.prev.Is(')') && !b.prev.Is(';') && !b.prev.Is(':') {
-		return false
-	}
-	return !isAnyOf(p.Src[p.Start:p.End], "work") && !isAnyOf(b.prev.Src[b.prev.Start:b.prev.End], "xa")
 }
 
-// closes reports whether END closes BEGIN or CASE. Else it closes IF, LOOP, REPEAT, WHILE or FOR. FOR
-// may also begin the FOR UPDATE behind a CASE.
+// closes reports whether END closes BEGIN or CASE. Else it closes IF, LOOP, REPEAT, WHILE or FOR.
+// Behind the END of a CASE there may be a FOR UPDATE.
 func (b *blocks) closes(l *lex.Lexer) bool {
 	p := *l
 	p.Next()

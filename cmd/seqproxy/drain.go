@@ -63,7 +63,7 @@ func (r *running) drain() {
 		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))
 		_ = r.server.Wait(r.ending.leave) // the error only says that the wait ended
 	}
-	if waits { // as a stop has a limit
+	if waits { // the service manager counts the time of a stop from now on
 		r.notifyStopping(timeout + 2*giveBackTimeout)
 	}
 	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("limit_ms", timeout+giveBackTimeout))

@@ -164,7 +164,9 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		x.state.LastAnswer = state.ByServer
 		return x.planning.lacksColumn(c)
 	}
-	if err = errMisread; !a.misread {
+	if a.misread {
+		err = errMisread
+	} else {
 		err = x.at.prepared.add(p)
 	}
 	if err != nil {

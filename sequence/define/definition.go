@@ -113,6 +113,9 @@ func (d *Definition) Check(columnMax uint64) error {
 	return nil
 }
 
+// UsualCover is how long cached numbers should last where nothing else is said.
+const UsualCover = 15 * time.Minute
+
 // CoverOf returns how long the cached numbers of a sequence should last, if its definition says so;
 // else 0.
 func CoverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
@@ -23,8 +22,8 @@ import (
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
 
-// coversAlone is for how many times the cover the new primary of a pair gives the ticks of a worker
-// before the other node has to be there. A second fail-over in that time passes over the rest.
+// coversAlone is how many covers of ticks of a worker the new primary of a pair gives alone. After
+// them the other node has to be there. A second fail-over before that passes over the rest.
 const coversAlone = 8
 
 // takeOverChosen is TakeOver of a node that is writable.
@@ -224,11 +223,9 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 	return all, found.Err()
 }
 
-// usualCover is that of a sequence which says nothing else and which this process does not use.
-const usualCover = 15 * time.Minute
-
-// coverOf returns how many ticks last for the cover of the sequence whose worker has a row. It
-// remembers them by the sequence; 0: it is not known.
+// coverOf returns how many ticks last for the cover of the sequence of a worker, by the name of the
+// worker's row; 0: it is not known. by remembers them by sequence. Where this process does not use
+// the sequence, its options tell.
 func (t holderTx) coverOf(ctx context.Context, name string, by map[string]uint64) uint64 {
 	base, _ := define.WorkerOf(define.ShownName(name))
 	ticks, ok := by[base]
@@ -237,7 +234,7 @@ func (t holderTx) coverOf(ctx context.Context, name string, by map[string]uint64
 		e := store.NoEntry()
 		if ticks == 0 && t.tx.QueryRowContext(ctx, "SELECT "+store.EntryOf+" FROM "+t.Table.Options+" AS o WHERE o.`name` = ?", define.CounterName(base)).Scan(e.Fields()...) == nil &&
 			e.Def.Kind.HasClock() {
-			ticks = uint64(cmp.Or(define.CoverOf(&e.Def), usualCover) / e.Def.Kind.Layout().Tick)
+			ticks = uint64(cmp.Or(define.CoverOf(&e.Def), define.UsualCover) / e.Def.Kind.Layout().Tick)
 		}
 		by[base] = ticks
 	}

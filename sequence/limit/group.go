@@ -38,10 +38,10 @@ type Counter struct {
 	End      uint64 // the highest number of its column
 	Width    uint64 // from Position to the last of the next reservation
 	Fits     bool   // these do not exceed 64 bits
-	// Ticks: it counts the ticks of a worker. Its windows end with a reservation: what is in one
-	// and not reserved passes after a fail-over, and nobody has keys of that time.
+	// Ticks: it counts the ticks of a worker. Its windows end with a reservation. After a fail-over,
+	// ticks of a window that are not reserved would pass without keys.
 	Ticks bool
-	Alone uint64 // of those, how many a holder may give that is enough alone
+	Alone uint64 // with Ticks: how many of them a holder that needs no other node may give
 }
 
 // Store is the tables of the chosen node. Each method is one transaction.

@@ -115,9 +115,9 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	return 0, nil
 }
 
-// coversAhead is how far it is set above the reserved ticks of a worker, in covers. So a member can
-// be alone for half of them at least, and when one is removed that was away, its workers are free
-// after all of them. The numbers of a reservation do not say how far: they may be for all the time
+// coversAhead is how far a ceiling is set above the reserved ticks of a worker, in covers. So a
+// member can be alone for at least half of them. If a member is removed that was away, its workers
+// are free after all of them. The size of a reservation does not count: it may be for all the time
 // that a worker was idle.
 const coversAhead = 32
 

@@ -16,8 +16,8 @@ import (
 type renewal struct {
 	claimed     bool
 	id          uint64
-	begin       uint64 // of its ticks that were reserved here, but for those that fail-overs skipped
-	first, last uint64 // of those without a gap
+	begin       uint64 // its first tick that was reserved here; fail-overs may have skipped some since
+	first, last uint64 // its last ticks that were reserved without a gap
 }
 
 // has reports whether ticks are reserved.

@@ -14,8 +14,8 @@ func (st *Store) Highest(name string) uint64 {
 	return highest
 }
 
-// CoverOf returns how many ticks last for the cover of the sequence whose worker has a row; 0 if this
-// process does not use it.
+// CoverOf returns how many ticks last for the cover of the sequence of a worker, by the name of the
+// worker's row; 0 if this process does not use the sequence.
 func (st *Store) CoverOf(name string) uint64 {
 	if st.Config.Cover == nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 )
 
 // StandStill stops a process by SIGSTOP until goOn is called, or the test ends. It returns when all
-// threads of the process stand still, which takes a moment: before that, the process may still answer.
+// threads of the process stand still. That takes a moment, in which the process may still answer.
 func StandStill(t testing.TB, pid int) (goOn func()) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
