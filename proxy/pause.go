@@ -22,7 +22,7 @@ const (
 	pausePoll     = 20 * time.Millisecond
 )
 
-// Paused is what a Pause has come to. There is no such shard if none is in it.
+// Paused is what a Pause has come to. If both lists are empty, there is no such shard.
 type Paused struct {
 	Shards  []*backend.Shard // those that are paused
 	Resumed []*backend.Shard // those that were, but are not any more
@@ -31,7 +31,7 @@ type Paused struct {
 
 // Pause holds statements for a shard back from now on; "" is all shards, with those that a
 // reload adds meanwhile. It waits until no session uses one of them, but for a bounded
-// time. Of the sessions the one with the connection id by, who asks, is none.
+// time. The session with the connection id by asks for it, and does not count.
 func (s *Server) Pause(ctx context.Context, shard string, by uint32) (out Paused) {
 	ctx, cancel := context.WithTimeout(ctx, pausePatience)
 	defer cancel()

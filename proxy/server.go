@@ -253,8 +253,8 @@ const clientAhead = 4 << 20
 // MaxConnections is how many sessions there may be, without those at the admin address.
 func (s *Server) MaxConnections() int { return s.options.Load().MaxConnections }
 
-// StatementMemory is how much memory large statements may take, and take now, how many sessions
-// wait for some, and how many have since the start.
+// StatementMemory returns how much memory large statements may use, how much they use, how many
+// sessions wait for some, and how many waits there were since the start.
 func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 	size, used, waiting = s.shared.Settings.Load().MemoryInUse()
 	return size, used, waiting, s.shared.Counters.MemoryWaits.Load()

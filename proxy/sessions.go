@@ -105,7 +105,7 @@ func (s *Server) eachAt(admin bool, f func(*session.Session)) {
 	}
 }
 
-// Sessions returns how many clients are connected.
+// Sessions returns how many sessions there are, with those at the admin address.
 func (s *Server) Sessions() int {
 	s.shared.Mu.Lock()
 	defer s.shared.Mu.Unlock()

@@ -3,7 +3,7 @@
 // lexer with a little structure, and no parser. A text that it does not understand is Other and
 // goes to the server unchanged.
 //
-// Start at Statement and its Analyze. Statement.Plan says which numbers a statement needs.
+// Start at Statement and its Analyze. Package plan decides which numbers a statement needs.
 // Statement.Rewrite puts them into the text and leaves all other bytes as the client sent them.
 //
 // The packages below know nothing of a Statement: lex splits a text into tokens, ddl has the
