@@ -258,7 +258,6 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1210, "SNOWFLAKE SKIP RANGE 1 TO 5", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SNOWFLAKE OWNED BY narrow.id", []string{"2147483647", "wider"}},
 		{1210, "SNOWFLAKE OWNED BY far.id", []string{"column 'far.id'", "keys up to 9000000000000000001", "not of kind SNOWFLAKE", "want BIT_REVERSED or ROTATE"}},
-		{1235, "SLOTTED", []string{"SLOTTED"}},
 		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
 		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},

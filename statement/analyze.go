@@ -62,10 +62,10 @@ type analyzer struct {
 
 // insertState is the progress within an INSERT or REPLACE.
 type insertState struct {
-	on     bool       // within INSERT or REPLACE
-	source insertFrom // the source of the rows
-	row    int        // index of the VALUES tuple, -1 before the first
-	update int        // number of NEXTVALs in ON DUPLICATE KEY UPDATE
+	on     bool         // within INSERT or REPLACE
+	source InsertSource // the source of the rows
+	row    int          // index of the VALUES tuple, -1 before the first
+	update int          // number of NEXTVALs in ON DUPLICATE KEY UPDATE
 }
 
 // part is the part of a statement that was reached, outside of parentheses.
@@ -150,7 +150,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 {
 		// otherwise reset has set it
 		st.Runs = st.runs(sql, first)
-		st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
+		st.ClientID = st.Words&ConnectionID != 0 && st.ignoresThread(sql)
 	}
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)

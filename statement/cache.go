@@ -19,11 +19,10 @@ const (
 	maxCached = 8 << 10
 )
 
+// Sizes of a Cache, which are powers of two.
 const (
-	cacheParts  = 16      // so that sessions seldom wait for each other
-	cacheOnce   = 1 << 12 // number of texts seen once that leave a trace
-	partMask    = cacheParts - 1
-	cacheOnceTo = cacheOnce - 1
+	cacheParts = 16      // so that sessions seldom wait for each other
+	cacheOnce  = 1 << 12 // number of texts seen once that leave a trace
 )
 
 // Cache remembers the results of Analyze. It stores a text when it comes for the second time. So a
@@ -66,7 +65,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 		return
 	}
 	hash := maphash.Bytes(c.seed, sql)
-	part := &c.parts[hash&partMask]
+	part := &c.parts[hash%cacheParts]
 	part.mu.Lock()
 	found, ok := part.results.Get(hash)
 	part.mu.Unlock()
@@ -75,7 +74,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 		return
 	}
 	st.Analyze(sql, mode)
-	if once := &c.once[hash>>4&cacheOnceTo]; once.Swap(hash) != hash {
+	if once := &c.once[hash/cacheParts%cacheOnce]; once.Swap(hash) != hash {
 		return
 	}
 	kept := &analysed{sql: bytes.Clone(sql), mode: mode}

@@ -129,7 +129,7 @@ func (a *analyzer) record(f Func, to lex.Lexer) {
 
 // add completes c and appends it to the calls.
 func (a *analyzer) add(c FuncCall) {
-	if a.ins.on && a.ins.source == fromNowhere {
+	if a.ins.on && a.ins.source == InsertUnknown {
 		a.note("NEXTVAL in front of VALUES")
 	}
 	c.ParamsBefore, c.Item, c.Statement = a.st.Params, -1, a.index

@@ -6,11 +6,11 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// standsAlone reports whether the text cannot depend on the server's thread id of the connection.
+// ignoresThread reports whether the text cannot depend on the server's thread id of the connection.
 // The text then consists of SELECTs without a table, and these have only literals, system
 // variables, aliases, operators and the functions of knowsNoThread. With any other word the
 // server's own id is right, since the text may compare it with what the server knows.
-func (st *Statement) standsAlone(sql []byte) bool {
+func (st *Statement) ignoresThread(sql []byte) bool {
 	const more = FromTable | UnionWord | Into | Opaque | SystemSchema | UserLock | SetsLastInsertID | SetsUserVariable | ReadsUserVariable
 	if st.Kind != Select && st.Kind != Multi || st.Words&more != 0 {
 		return false

@@ -38,7 +38,7 @@ func (a *analyzer) expressionHere() bool {
 	switch a.st.Kind {
 	case Select, With, Values, Set, Do, Call:
 	case Insert, Replace:
-		if a.ins.source == fromNowhere {
+		if a.ins.source == InsertUnknown {
 			return false
 		}
 	case Update, Delete:

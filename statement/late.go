@@ -45,7 +45,7 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 				if source == lex.KwNone {
 					return 0, 0, false
 				}
-				alone = standsAlone(&l, &before, source, depth) && equals < 2
+				alone = isWholeValue(&l, &before, source, depth) && equals < 2
 			}
 			switch {
 			case reads:
@@ -89,9 +89,9 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	return leader, at, alone && at > read
 }
 
-// standsAlone reports whether a call is a whole value of VALUES or SET; l is at its end, and before
+// isWholeValue reports whether a call is a whole value of VALUES or SET; l is at its end, and before
 // is the token in front of it.
-func standsAlone(l, before *lex.Lexer, source lex.Keyword, depth int) bool {
+func isWholeValue(l, before *lex.Lexer, source lex.Keyword, depth int) bool {
 	behind := *l
 	behind.Next()
 	if source == lex.KwSet {

@@ -8,12 +8,12 @@ func (a *analyzer) place(c *FuncCall) {
 	switch {
 	case a.part == partReturning:
 		// Evaluated for each written row, of which VALUES may have one.
-		if !a.ins.on || a.ins.row > 0 || a.st.levels[0].union || a.ins.source != fromValues && a.ins.source != fromSet {
+		if !a.ins.on || a.ins.row > 0 || a.st.levels[0].union || a.ins.source != InsertValues && a.ins.source != InsertSet {
 			c.Place = PlaceRow
 		}
 		return
 	case a.part == partUpdate:
-		if a.ins.update++; a.ins.source != fromValues && a.ins.source != fromSet {
+		if a.ins.update++; a.ins.source != InsertValues && a.ins.source != InsertSet {
 			c.Place = PlaceSource
 		}
 	}

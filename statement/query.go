@@ -2,15 +2,6 @@ package statement
 
 import "seqproxy/statement/lex"
 
-type insertFrom uint8
-
-const (
-	fromNowhere insertFrom = iota
-	fromValues
-	fromSet
-	fromQuery
-)
-
 // level is the state of one depth of parentheses. Level 0 is the statement itself.
 type level struct {
 	calls     int32 // len(Calls) when the current SELECT of this level began
@@ -91,9 +82,9 @@ func (a *analyzer) openLevel() {
 	}
 	if a.depth == 0 && a.ins.on {
 		switch {
-		case a.ins.source == fromValues && a.part == partMain:
+		case a.ins.source == InsertValues && a.part == partMain:
 			a.ins.row++
-		case a.ins.source == fromNowhere: // column names, or the query
+		case a.ins.source == InsertUnknown: // column names, or the query
 			top = true
 		}
 	}
@@ -160,7 +151,7 @@ func (a *analyzer) keyword() {
 		}
 		lv.query, lv.inList = true, true
 		a.beginItem(lv)
-		a.insertSource(fromQuery)
+		a.insertSource(InsertQuery)
 	case lex.KwFrom:
 		if lv.query {
 			a.endList(lv)
@@ -208,23 +199,23 @@ func (a *analyzer) keyword() {
 		}
 	case lex.KwWith:
 		a.groups = a.Start // WITH ROLLUP
-		if a.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
+		if a.empty || a.depth == 0 && a.ins.on && a.ins.source == InsertUnknown {
 			lv.query, lv.with, lv.from = true, true, true
 			st.Words |= FromTable
 		}
 		if a.depth == 0 {
-			a.insertSource(fromQuery)
+			a.insertSource(InsertQuery)
 		}
 	case lex.KwTable:
 		if a.depth == 0 && a.ins.on {
-			a.insertSource(fromQuery)
+			a.insertSource(InsertQuery)
 		} else if a.empty {
 			lv.query, lv.from = true, true
 			st.Words |= FromTable
 		}
 	case lex.KwValues, lex.KwValue:
 		if a.depth == 0 {
-			a.insertSource(fromValues)
+			a.insertSource(InsertValues)
 		}
 		if a.Kw == lex.KwValue && (a.prev == lex.KwNext || a.prev == lex.KwPrevious) {
 			st.Words |= SequenceFunction
@@ -232,7 +223,7 @@ func (a *analyzer) keyword() {
 	case lex.KwSet:
 		if a.depth == 0 {
 			a.targets = false
-			a.insertSource(fromSet)
+			a.insertSource(InsertSet)
 		}
 	case lex.KwOn:
 		if a.ins.on && a.depth == 0 {
@@ -243,7 +234,7 @@ func (a *analyzer) keyword() {
 			}
 		}
 	case lex.KwAs:
-		if a.ins.on && a.depth == 0 && a.ins.source == fromValues && a.part == partMain {
+		if a.ins.on && a.depth == 0 && a.ins.source == InsertValues && a.part == partMain {
 			a.part = partAlias // its names are no tuple
 		}
 	case lex.KwReturning:
@@ -305,9 +296,8 @@ func (a *analyzer) dual(lv *level) {
 }
 
 // insertSource records the source of an INSERT's rows at the first word that shows it.
-func (a *analyzer) insertSource(from insertFrom) {
-	if !a.ins.on || a.ins.source != fromNowhere {
-		return
+func (a *analyzer) insertSource(from InsertSource) {
+	if a.ins.on && a.ins.source == InsertUnknown {
+		a.ins.source = from
 	}
-	a.ins.source = from
 }

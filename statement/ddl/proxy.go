@@ -163,7 +163,7 @@ func (r *Reader) Proxy(show bool) *ProxyCommand {
 		}
 		r.Lexer = p
 		if problem := r.proxyOptions(f, c); problem != "" {
-			r.error(problem)
+			r.problem(problem)
 			return c
 		}
 		c.Verb = f.verb
@@ -173,7 +173,7 @@ func (r *Reader) Proxy(show bool) *ProxyCommand {
 	for i := range forms {
 		allowed[i] = forms[i].words
 	}
-	r.error("what follows " + begin + "; there is " + strings.Join(allowed, ", "))
+	r.problem("what follows " + begin + "; there is " + strings.Join(allowed, ", "))
 	return c
 }
 
@@ -265,7 +265,12 @@ func (r *Reader) proxyShard(c *ProxyCommand) (problem string) {
 func (r *Reader) proxyForce(c *ProxyCommand) (problem string) {
 	c.Force = true
 	if r.Next(); r.word("above") {
-		return r.proxyNumber("ABOVE", &c.Above)
+		r.Next()
+		n, ok := r.wholeNumber()
+		if !ok {
+			return "ABOVE" + notWhole
+		}
+		c.Above = Number{Given: true, Value: n}
 	}
 	return ""
 }
@@ -313,19 +318,4 @@ func (c *ProxyCommand) String() string {
 		b.WriteString(" WITH DIRECT WRITERS STOPPED")
 	}
 	return b.String()
-}
-
-// proxyNumber reads the number behind an option, the current token.
-func (r *Reader) proxyNumber(option string, to *Number) (problem string) {
-	r.Next()
-	n, ok := uint64(0), false
-	if r.Kind == lex.Number {
-		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
-	}
-	if !ok {
-		return option + " needs a whole number"
-	}
-	*to = Number{Given: true, Value: n}
-	r.Next()
-	return ""
 }

@@ -24,11 +24,11 @@ type Reader struct {
 func (r *Reader) Create(orReplace, temporary bool) {
 	r.To.OrReplace = orReplace
 	if temporary {
-		r.unsupported("TEMPORARY")
+		r.refuse("TEMPORARY", "")
 	}
 	r.To.IfExists = r.ifExists(true)
 	if !r.name() {
-		r.error("a sequence name is missing")
+		r.problem("a sequence name is missing")
 		return
 	}
 	r.options()
@@ -39,11 +39,11 @@ func (r *Reader) Alter() {
 	r.alters = true
 	r.To.IfExists = r.ifExists(false)
 	if !r.name() {
-		r.error("a sequence name is missing")
+		r.problem("a sequence name is missing")
 		return
 	}
 	if r.ended() {
-		r.error("nothing to alter")
+		r.problem("nothing to alter")
 	}
 	r.options()
 }
@@ -51,7 +51,7 @@ func (r *Reader) Alter() {
 // Drop reads what follows DROP ... SEQUENCE.
 func (r *Reader) Drop(temporary bool) {
 	if temporary {
-		r.unsupported("TEMPORARY")
+		r.refuse("TEMPORARY", "")
 	}
 	r.To.IfExists = r.ifExists(false)
 	r.list(false)
@@ -76,16 +76,16 @@ func (r *Reader) Show() {
 	case lex.KwLike:
 		r.Next()
 		if !r.plainString() {
-			r.error("LIKE needs a string")
+			r.problem("LIKE needs a string")
 			return
 		}
 		r.To.HasPattern, r.To.Pattern = true, r.Memory.Decode(&r.Lexer)
 		r.Next()
 	case lex.KwWhere:
-		r.unsupported("SHOW SEQUENCES WHERE")
+		r.refuse("SHOW SEQUENCES WHERE", "")
 		return
 	case lex.KwFrom, lex.KwIn:
-		r.unsupported("SHOW SEQUENCES FROM a schema")
+		r.refuse("SHOW SEQUENCES FROM a schema", "")
 		return
 	}
 	r.end()
@@ -95,11 +95,11 @@ func (r *Reader) Show() {
 func (r *Reader) Decode() {
 	r.Next() // the parenthesis
 	if !r.name() {
-		r.error("a sequence name is missing")
+		r.problem("a sequence name is missing")
 		return
 	}
 	if !r.Is(',') {
-		r.error("SEQUENCE_DECODE needs a name and a key")
+		r.problem("SEQUENCE_DECODE needs a name and a key")
 		return
 	}
 	r.Next()
@@ -111,18 +111,18 @@ func (r *Reader) Decode() {
 		r.To.KeyText, ok = append([]byte{}, r.Memory.Decode(&r.Lexer)...), true
 	}
 	if r.Next(); !ok || !r.Is(')') {
-		r.unsupported("SEQUENCE_DECODE of something else than a key, written as a whole number or a string,")
+		r.refuse("SEQUENCE_DECODE of something else than a key, written as a whole number or a string,", "")
 		return
 	}
 	if r.Next(); !r.ended() {
-		r.unsupported("SEQUENCE_DECODE beside anything else, or behind a word,")
+		r.refuse("SEQUENCE_DECODE beside anything else, or behind a word,", "")
 	}
 }
 
 // end expects the end of the statement.
 func (r *Reader) end() {
 	if !r.ended() {
-		r.error("more than the statement")
+		r.problem("more than the statement")
 	}
 }
 
@@ -165,7 +165,7 @@ func (r *Reader) options() {
 	for !r.ended() {
 		token := r.Src[r.Start:r.End]
 		if !r.option() {
-			r.error(unknown(token))
+			r.problem(unknown(token))
 			return
 		}
 	}
@@ -233,8 +233,6 @@ func (r *Reader) option() bool {
 		return r.kind("FORMAT")
 	case r.word("uuid"):
 		return r.kind("UUID")
-	case r.word("slotted"):
-		return r.notYet("SLOTTED")
 	}
 	if word, _ := partOfKind(r.Src[r.Start:r.End]); r.alters && word != "" {
 		r.refuse(word+" in ALTER SEQUENCE", kindStays)
@@ -294,7 +292,7 @@ func (r *Reader) option() bool {
 			return false
 		}
 		if name := r.Memory.Decode(&r.Lexer); !bytes.EqualFold(name, []byte("innodb")) {
-			r.unsupported("an ENGINE other than InnoDB")
+			r.refuse("an ENGINE other than InnoDB", "")
 		}
 		r.Next()
 	case lex.KwComment:
@@ -355,14 +353,14 @@ func (r *Reader) kind(word string) bool {
 			return false
 		}
 		if !r.word("digits") {
-			r.error("ROTATE d needs DIGITS w")
+			r.problem("ROTATE d needs DIGITS w")
 			return false
 		}
 		r.Next()
 		return r.number(&k.Digits, "DIGITS")
 	case "SHARD BITS":
 		if !r.word("bits") {
-			r.error("SHARD needs BITS s")
+			r.problem("SHARD needs BITS s")
 			return false
 		}
 		r.Next()
@@ -377,7 +375,7 @@ func (r *Reader) kind(word string) bool {
 func (r *Reader) format(k *Kind) bool {
 	r.equals()
 	if !r.plainString() {
-		r.error("FORMAT needs a string, as in FORMAT 'PO-{yyyyMMdd}-{n:6}'")
+		r.problem("FORMAT needs a string, as in FORMAT 'PO-{yyyyMMdd}-{n:6}'")
 		return false
 	}
 	k.Format = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
@@ -393,7 +391,7 @@ func (r *Reader) format(k *Kind) bool {
 				r.twice("RESET")
 			}
 			if k.Reset = r.period(); k.Reset == "" {
-				r.error("RESET needs DAILY, MONTHLY or YEARLY behind it")
+				r.problem("RESET needs DAILY, MONTHLY or YEARLY behind it")
 				return false
 			}
 		case r.word("time"):
@@ -401,11 +399,11 @@ func (r *Reader) format(k *Kind) bool {
 				r.twice("TIME ZONE")
 			}
 			if r.Next(); !r.word("zone") {
-				r.error("TIME needs ZONE 'name', as in TIME ZONE 'Asia/Shanghai'")
+				r.problem("TIME needs ZONE 'name', as in TIME ZONE 'Asia/Shanghai'")
 				return false
 			}
 			if r.Next(); !r.plainString() {
-				r.error("TIME ZONE needs a string, as in TIME ZONE 'Asia/Shanghai'")
+				r.problem("TIME ZONE needs a string, as in TIME ZONE 'Asia/Shanghai'")
 				return false
 			}
 			k.Zone = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
@@ -449,7 +447,7 @@ func (r *Reader) snowflake(k *Kind) bool {
 		}
 		switch r.Next(); {
 		case text != nil && !r.plainString():
-			r.error(option + " needs a string")
+			r.problem(option + " needs a string")
 			return false
 		case text != nil:
 			if *text != nil {
@@ -458,7 +456,7 @@ func (r *Reader) snowflake(k *Kind) bool {
 			*text = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
 			r.Next()
 		case !r.word("bits"):
-			r.error(option + " n needs BITS")
+			r.problem(option + " n needs BITS")
 			return false
 		default:
 			r.Next()
@@ -476,7 +474,7 @@ func (r *Reader) skipRange() bool {
 		r.refuse("SKIP RANGE in ALTER SEQUENCE", kindStays)
 	}
 	if r.Next(); !r.word("range") {
-		r.error("SKIP needs RANGE a TO b")
+		r.problem("SKIP needs RANGE a TO b")
 		return false
 	}
 	r.Next()
@@ -484,17 +482,11 @@ func (r *Reader) skipRange() bool {
 		return false
 	}
 	if !r.word("to") {
-		r.error("SKIP RANGE a needs TO b")
+		r.problem("SKIP RANGE a needs TO b")
 		return false
 	}
 	r.Next()
 	return r.number(&k.SkipTo, "SKIP RANGE ... TO")
-}
-
-// notYet refuses a clause, and skips its words.
-func (r *Reader) notYet(word string) bool {
-	r.unsupported(word)
-	return r.goPast()
 }
 
 // goPast skips the rest of the statement.
@@ -530,7 +522,7 @@ func (r *Reader) no() bool {
 func (r *Reader) restart() bool {
 	s := r.To
 	if !r.alters {
-		r.error("RESTART, which is an option of ALTER SEQUENCE")
+		r.problem("RESTART, which is an option of ALTER SEQUENCE")
 	}
 	if s.Restart {
 		r.twice("RESTART")
@@ -620,7 +612,7 @@ func (r *Reader) owner() bool {
 	case 3:
 		s.OwnerSchema, s.OwnerTable, s.OwnerColumn = parts[0], parts[1], parts[2]
 	default:
-		r.error("OWNED BY needs a table and a column")
+		r.problem("OWNED BY needs a table and a column")
 	}
 	return true
 }
@@ -628,7 +620,7 @@ func (r *Reader) owner() bool {
 // number reads an option's number, which must not be negative.
 func (r *Reader) number(value *Number, option string) bool {
 	if r.Is('-') {
-		r.unsupported(option + " with a negative number")
+		r.refuse(option+" with a negative number", "")
 		if r.Next(); r.Kind != lex.Number {
 			return false
 		}
@@ -638,16 +630,25 @@ func (r *Reader) number(value *Number, option string) bool {
 	if r.Is('+') {
 		r.Next()
 	}
-	n, ok := uint64(0), false
+	n, ok := r.wholeNumber()
+	if !ok {
+		r.problem(option + notWhole)
+		return false
+	}
+	return r.given(value, n, option)
+}
+
+const notWhole = " needs a whole number"
+
+// wholeNumber reads a number without a sign.
+func (r *Reader) wholeNumber() (n uint64, ok bool) {
 	if r.Kind == lex.Number {
 		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
 	}
-	if !ok {
-		r.error(option + " needs a whole number")
-		return false
+	if ok {
+		r.Next()
 	}
-	r.Next()
-	return r.given(value, n, option)
+	return n, ok
 }
 
 func (r *Reader) given(value *Number, n uint64, option string) bool {
@@ -701,13 +702,7 @@ func (r *Reader) equals() {
 	}
 }
 
-func (r *Reader) unsupported(option string) {
-	if r.To.Unsupported == "" {
-		r.To.Unsupported = option
-	}
-}
-
-// refuse is unsupported with a reason or a way out.
+// refuse notes what is not supported, with a reason or a way out if there is one.
 func (r *Reader) refuse(option, wayOut string) {
 	if r.To.Unsupported == "" {
 		r.To.Unsupported, r.To.WayOut = option, wayOut
@@ -720,7 +715,7 @@ func (r *Reader) twice(option string) {
 	}
 }
 
-func (r *Reader) error(problem string) {
+func (r *Reader) problem(problem string) {
 	if r.To.Problem == "" {
 		r.To.Problem = problem
 	}
@@ -730,7 +725,7 @@ func (r *Reader) error(problem string) {
 func (r *Reader) list(one bool) {
 	for {
 		if !r.name() {
-			r.error("a sequence name is missing")
+			r.problem("a sequence name is missing")
 			return
 		}
 		if !r.Is(',') {
@@ -740,9 +735,9 @@ func (r *Reader) list(one bool) {
 	}
 	switch {
 	case !r.ended():
-		r.error("more than names")
+		r.problem("more than names")
 	case one && len(r.To.Names) > 1:
-		r.error("more than one name")
+		r.problem("more than one name")
 	}
 }
 
