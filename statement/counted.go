@@ -34,7 +34,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 		return text, "NEXTVAL for each row beside GET_LOCK() and its like, which would be done again where it is repeated with more numbers,"
 	case st.Words&SetsLastInsertID != 0:
 		return text, "NEXTVAL for each row beside LAST_INSERT_ID(expression), by which the server counts the numbers,"
-	case st.Words&(ReadsRowCount|ReadsFoundRows|ReadsWarnings) != 0:
+	case st.Words&ReadsCounts != 0:
 		return text, "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings, which taking the numbers changes,"
 	}
 	l := lex.Lexer{Src: sql, Mode: st.mode}

@@ -122,6 +122,9 @@ const (
 	LooksForSequences
 )
 
+// ReadsCounts are the words of texts that read row counts or warnings of the last statement.
+const ReadsCounts = ReadsRowCount | ReadsFoundRows | ReadsWarnings
+
 // Func is the function of a call.
 type Func uint8
 
@@ -486,7 +489,7 @@ func (st *Statement) MayChangeLastInsertID() bool {
 // LAST_INSERT_ID, ROW_COUNT, FOUND_ROWS, warnings and diagnostics. It may name them, or run code
 // that Analyze cannot see. Triggers, views and stored functions are not considered.
 func (st *Statement) MayReadLastStatement() bool {
-	const reads = ReadsLastInsertID | ReadsRowCount | ReadsFoundRows | ReadsWarnings | SystemSchema | VersionedComment | Opaque
+	const reads = ReadsLastInsertID | ReadsCounts | SystemSchema | VersionedComment | Opaque
 	if st.Words&reads != 0 {
 		return true
 	}

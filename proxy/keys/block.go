@@ -133,7 +133,7 @@ func (t *Taker) block(n *Block) error {
 
 // errNotCounted refuses texts, which the server cannot count.
 func errNotCounted(name []byte) error {
-	return protocol.NotSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", name)
+	return protocol.NotSupported("%s", plan.NotCounted(name))
 }
 
 // smaller returns the size to try if a block had too few numbers in a row: as many as there are, if

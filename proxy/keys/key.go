@@ -98,7 +98,7 @@ func (t *Taker) texts(k *plan.FilledKey) error {
 		case err != nil:
 			return err
 		case n.Text == "":
-			return protocol.NotSupported("sequence %s, whose keys were texts when it was asked for its columns, gives numbers now: repeat the statement", k.Binding.Sequence)
+			return protocol.NotSupported("sequence %s gave texts a moment ago and gives numbers now: repeat the statement", k.Binding.Sequence)
 		}
 		k.Texts = append(k.Texts, n.Text)
 	}

@@ -100,10 +100,8 @@ func (t *Taker) MayTake(asks []plan.Slot) error {
 		if !asks[i].Takes() {
 			continue
 		}
-		if t.rights != nil {
-			if err := t.MayUse(asks[i].Sequence); err != nil {
-				return err
-			}
+		if err := t.MayUse(asks[i].Sequence); err != nil {
+			return err
 		}
 		set = set || asks[i].Func == statement.Setval
 	}

@@ -13,11 +13,11 @@ import (
 // Columns is what a server says about a table.
 type Columns struct {
 	Answered Answer   // No: the server did not say
-	Now      bool     // it was asked just now, and the rest is not from memory
-	Names    [][]byte // in order, without those that INSERT does not mean
-	More     [][]byte // those: they may be named
+	Now      bool     // the server was asked just now
+	Names    [][]byte // the visible columns in order: what an INSERT without a list means
+	More     [][]byte // the invisible ones, which a list may name
 	Auto     string   // the one with AUTO_INCREMENT, if there is one
-	Cached   bool     // what of this is known is from memory
+	Cached   bool     // the columns come from the cache
 }
 
 // filling is a text being planned that may give bound columns no numbers.
@@ -216,8 +216,8 @@ func UTF8Charset(name string) bool {
 	return false
 }
 
-// key reads the INSERT into table i and decides what becomes of its key k, or of its query;
-// fills is false if that is nothing.
+// key reads the INSERT into table i and decides what becomes of its key k, or of its query. fills is
+// false if nothing does.
 func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 	in, b, key, table := t.in, k.Binding, &k.Key, &t.st.Tables[i]
 	if !Writable(b.Column, t.f.Charset) {
@@ -248,7 +248,7 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 	return t.rowsOf(i, k)
 }
 
-// columns are those of table i, nil if they have to be asked for.
+// columns returns those of table i, or nil if the server has to be asked for them.
 func (t *filling) columns(i int, what What) *Columns {
 	if i < len(t.f.Tables) {
 		if of := &t.f.Tables[i]; of.Now || what != NeedColumnsNow && of.Answered == Yes || what == NeedAuto && of.Answered == No {
@@ -326,15 +326,11 @@ func Modes(s *state.State, conn state.ConnID, words statement.Words) (state.Inse
 	switch {
 	case s.Inserts.Conn == conn && s.Inserts.Version == max(s.Sysvars["auto_increment_increment"], s.Sysvars["sql_mode"]):
 		return s.Inserts, Yes
-	case words&readsLast != 0:
+	case words&statement.ReadsCounts != 0:
 		return s.Inserts, No
 	}
 	return s.Inserts, Unasked
 }
-
-// readsLast are words of statements that read what the last one left, which a question to the
-// server would change.
-const readsLast = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
 
 // ReadsLast: to ask the server would change what the statement reads.
 const ReadsLast = "an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
 
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
@@ -403,12 +404,18 @@ func (t *planning) texts(perRow bool) Verdict {
 			t.ask(Need{What: NeedTexts, At: i, Name: slot.Sequence})
 		case Yes:
 			if slot.When != Once {
-				return notSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", slot.Sequence)
+				return notSupported("%s", NotCounted(slot.Sequence))
 			}
 			slot.Texts, slot.Bytes = true, t.f.name(i).Bytes
 		}
 	}
 	return Verdict{}
+}
+
+// NotCounted is why NEXTVAL for each row of a sequence of texts is refused: the server counts
+// numbers only.
+func NotCounted(sequence []byte) string {
+	return fmt.Sprintf("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", sequence)
 }
 
 // mixedIDs reports whether the first statement, or a later one, takes numbers and reads

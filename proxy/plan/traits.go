@@ -33,14 +33,13 @@ func TraitsOf(st *statement.Statement) Traits {
 // readsLastID reports whether a statement that may read what the last one left may read
 // LAST_INSERT_ID(), and not just row counts or warnings.
 func readsLastID(st *statement.Statement) bool {
-	const others = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
-	return st.Words&statement.ReadsLastInsertID != 0 || st.Words&others == 0 &&
+	return st.Words&statement.ReadsLastInsertID != 0 || st.Words&statement.ReadsCounts == 0 &&
 		st.Kind != statement.ShowWarnings && st.Kind != statement.GetDiagnostics
 }
 
 // readsCounts reports whether the statement names row counts or warnings.
 func (t *Traits) readsCounts() bool {
-	return t.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 ||
+	return t.Words&statement.ReadsCounts != 0 ||
 		t.Kind == statement.ShowWarnings || t.Kind == statement.GetDiagnostics
 }
 

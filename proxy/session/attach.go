@@ -83,7 +83,7 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.current(c)
+	a.setCurrent(c)
 	return c, nil
 }
 

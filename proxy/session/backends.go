@@ -43,8 +43,8 @@ func (b *backends) log() *zap.Logger {
 	return b.shared.Log.With(logfield.Conn(b.id), logfield.Client(b.client.RemoteAddr()), logfield.User(b.login.Account.Name))
 }
 
-// current makes c the connection that statements run on.
-func (b *backends) current(c *backend.Conn) {
+// setCurrent makes c the connection that statements run on.
+func (b *backends) setCurrent(c *backend.Conn) {
 	first, hello := b.cur == nil, c.Hello()
 	if b.cur != c {
 		b.state.StartMode(serverOf(hello), b.login.Collation)
@@ -188,15 +188,15 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 // errBackendClosed ends a session because the server closed its idle connection.
 var errBackendClosed = errors.New("server closed the idle connection")
 
-// missBackends finds the connections that their servers have closed. Without the current one the
+// dropClosed finds the connections that their servers have closed. Without the current one the
 // session has lost its state and ends like it. It drops another one if the session needs nothing on
 // it.
-func (b *backends) missBackends() error {
+func (b *backends) dropClosed() error {
 	for _, c := range b.conns {
 		switch {
 		case !hangup.Seen(c.Conn):
 		case c == b.cur:
-			return b.followBackend(c)
+			return b.endWith(c)
 		case !b.needs(c):
 			c.Close()
 			b.forget(c)
@@ -211,9 +211,9 @@ func (b *backends) needs(c *backend.Conn) bool {
 	return b.state.Needs(idOfConn(c)) || b.prepared.anyOn(c)
 }
 
-// followBackend ends a session with its idle backend connection. The client gets what the server
+// endWith ends a session with its idle backend connection. The client gets what the server
 // said before it closed.
-func (b *backends) followBackend(c *backend.Conn) error {
+func (b *backends) endWith(c *backend.Conn) error {
 	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard().Name(), c.Node())
 	// All bytes have come. The deadline is for TLS, which may want to write.
 	_ = c.SetReadDeadline(time.Now().Add(time.Second))

@@ -129,7 +129,7 @@ func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
 	if value, ok := a.state.LastID.Get(); ok {
 		return value, nil
 	}
-	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+	if words&statement.ReadsCounts != 0 {
 		return 0, protocol.NotSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
 			"in one statement is not supported: keep one of them in a variable first")
 	}
@@ -194,7 +194,7 @@ func (s *Settings) setStep(c *backend.Conn) error {
 	}
 	err := c.SetDeadline(time.Now().Add(askTimeout))
 	if err == nil {
-		err = c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
+		err = c.Command(protocol.ComQuery, setStepSQL(stride))
 	}
 	switch {
 	case err == nil:
@@ -205,15 +205,19 @@ func (s *Settings) setStep(c *backend.Conn) error {
 	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
+func setStepSQL(stride uint64) string {
+	return fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride)
+}
+
 // keepStep is setStep after the client has set the session's step to its default, which must be the
 // sequences'. The client already has its answer, so a refusal by the server ends the session.
 func (a *attachment) keepStep(c *backend.Conn) error {
 	stride := a.set.steps.Stride()
-	if lost := a.state.StepLost; !lost || stride <= 1 {
+	if !a.state.StepLost || stride <= 1 {
 		return nil
 	}
 	a.state.StepLost = false
-	err := a.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
+	err := a.runCommand(c, protocol.ComQuery, setStepSQL(stride))
 	if err == nil || ends(err) {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	// columnsFor is how long the columns of a table stay in the cache: others may change them
 	// without this proxy.
 	columnsFor = time.Second
-	maxColumns = 1024 // the tables in the cache
+	maxTables  = 1024 // in the cache
 )
 
 // columnCache keeps the columns of tables with a bound column. It is safe for concurrent use.
@@ -51,7 +51,7 @@ func (cc *columnCache) get(k columnsKey) (columnsOf, bool) {
 func (cc *columnCache) put(k columnsKey, of columnsOf) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
-	if cc.tables == nil || len(cc.tables) >= maxColumns {
+	if cc.tables == nil || len(cc.tables) >= maxTables {
 		cc.tables = make(map[columnsKey]columnsOf)
 	}
 	cc.tables[k] = of
@@ -102,7 +102,7 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 // may forbid a question.
 func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words) (plan.Columns, error) {
 	of := plan.Columns{Answered: plan.Yes, Now: true}
-	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+	if words&statement.ReadsCounts != 0 {
 		return of, errReadsLast
 	}
 	if f.state.BeforeTransaction() && !c.Hello().MariaDB {

@@ -32,6 +32,9 @@ var (
 // transaction's statements outside of it.
 var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
 
+// errUnasked ends a session whose server has sent more than the answer.
+var errUnasked = errors.New("the server said something that nobody asked for")
+
 // countEnd counts the session's end by its reason.
 func (s *Session) countEnd(err error) {
 	reason := endReason(err, &s.doom)
@@ -97,7 +100,7 @@ func endReason(err error, doom *kill.Doom) stats.End {
 	return stats.EndError
 }
 
-// authReasonOf returns why a session ended for which endReason returns endAuth.
+// authReasonOf returns why a session ended for which endReason returns stats.EndAuth.
 func authReasonOf(err error) stats.Refusal {
 	var auth *protocol.AuthError
 	var relayed *protocol.RelayError

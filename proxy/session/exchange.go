@@ -61,9 +61,9 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		if errors.As(protocol.ParseServerError(first), &e) {
 			if can := r.at.shared.columns.remedyFor(e, f); can != noRemedy {
 				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
-				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
+				size, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
 				noteError(c)
-				c.Discard(n)
+				c.Discard(size)
 				r.at.release(c)
 				return can, nil
 			}
@@ -152,7 +152,7 @@ func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) 
 	case writeErr != nil:
 		return noRemedy, r.at.lost(c, writeErr, true)
 	case len(c.Buffered()) > 0:
-		return noRemedy, r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+		return noRemedy, r.at.lost(c, errUnasked, true)
 	}
 	r.at.release(c)
 	return noRemedy, nil

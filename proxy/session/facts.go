@@ -84,10 +84,12 @@ func (f *facts) Sees(name []byte) (bool, error) {
 // Ask runs a statement of the proxy's own, for a Writer.
 func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.at.Ask(c, sql) }
 
+// errNotAdmin refuses what only admins may do.
+var errNotAdmin = protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+
 // RefuseSetval audits and returns the error for a SETVAL by a user who is no admin: as with ALTER,
 // only admins may set a sequence.
 func (f *facts) RefuseSetval(a *plan.Slot) error {
-	err := protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
 	if a.Sequence != nil {
 		name = plan.Quoted(keys.Named(a.Sequence))
@@ -95,8 +97,8 @@ func (f *facts) RefuseSetval(a *plan.Slot) error {
 	if a.Set != nil && !a.Set.Param && !a.Set.Negative {
 		value = strconv.FormatUint(a.Set.Value, 10)
 	}
-	f.at.Audit("SETVAL("+name+", "+value+")", err)
-	return err
+	f.at.Audit("SETVAL("+name+", "+value+")", errNotAdmin)
+	return errNotAdmin
 }
 
 // Setval runs SETVAL() for the taker. It returns the value, or NULL if the sequence is beyond it

@@ -14,7 +14,7 @@ import (
 )
 
 // idleness keeps to wait_timeout (interactive_timeout for an interactive client). A server closes a
-// silent connection itself, and the session ends with it: see missBackends. Two cases remain. The
+// silent connection itself, and the session ends with it: see dropClosed. Two cases remain. The
 // proxy closes a session without a connection when the server would have closed it. And it pings a
 // server while the client is busy with answers of the proxy's own, such as NEXTVAL, so that the
 // server does not close the connection.
@@ -108,7 +108,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		i.at.client.fail(lastWords)
 		_ = i.at.client.flush() // the session ends either way
 	}
-	return i.at.followBackend(c)
+	return i.at.endWith(c)
 }
 
 // ping shows a server that the client of a connection is there.

@@ -103,7 +103,8 @@ func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err e
 		if err != nil {
 			return false, err
 		}
-		if id = 0; p.Params == 1 && !k.long && !e.Params.IsNull(0) {
+		id = 0
+		if p.Params == 1 && !k.long && !e.Params.IsNull(0) {
 			id = kill.ParameterID(p.Types[0].Type, e.Values)
 		}
 		k.long = false

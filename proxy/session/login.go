@@ -54,7 +54,7 @@ func (s *Session) identify(attempt *protocol.Attempt) error {
 	s.client.packetNum = s.client.PacketNum()
 	s.numbers.As(s.login.Account.Rights, s.login.Account.Admin)
 	if c != nil {
-		s.current(c)
+		s.setCurrent(c)
 	}
 	return nil
 }

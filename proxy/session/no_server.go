@@ -96,20 +96,18 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	if t != nil {
 		return x.prepareTicket(sql, t)
 	}
-	if st.Kind == statement.Select {
-		if st.SelfContained {
-			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, nil, x.at.likeMariaDB()), st.Params)
-		}
-	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
 		return x.prepareLocal(sql, nil, 0)
 	case statement.Select:
-		t, ok := x.answers.alone().Select(sql, x.state.Mode)
+		if st.SelfContained {
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, nil, x.at.likeMariaDB()), st.Params)
+		}
+		table, ok := x.answers.alone().Select(sql, x.state.Mode)
 		if !ok {
 			return x.at.noServer()
 		}
-		return x.prepareLocal(sql, t.Columns, 0)
+		return x.prepareLocal(sql, table.Columns, 0)
 	case statement.ShowWarnings:
 		return x.prepareLocal(sql, alone.WarningColumns, 0)
 	}
@@ -157,12 +155,12 @@ func (x *executor) executeLocal(p *prepared, payload []byte) error {
 // statistics answers COM_STATISTICS where there is no server. Command-line clients show it as
 // status.
 func (s *Session) statistics() error {
-	stats := s.srv.Stats()
+	all := s.srv.Stats()
 	var statements uint64
-	for _, c := range stats.Statements {
+	for _, c := range all.Statements {
 		statements += c.N
 	}
-	up := time.Since(stats.Since).Seconds()
+	up := time.Since(all.Since).Seconds()
 	text := fmt.Sprintf("Uptime: %.0f  Threads: %d  Questions: %d  Queries per second avg: %.3f", up, s.srv.Sessions(), statements, float64(statements)/max(up, 1))
 	s.client.out, _ = protocol.AppendPacket(s.client.out, []byte(text), s.client.packetNum)
 	return nil

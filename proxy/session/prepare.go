@@ -108,15 +108,15 @@ func (x *executor) prepare(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	asks, text, err := x.prepareQuestion(c, text)
+	question, text, err := x.prepareQuestion(c, text)
 	if err != nil {
 		return err
 	}
 	p := &prepared{
-		List: params.List{Params: st.Params, Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: asks,
+		List: params.List{Params: st.Params, Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: question,
 		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
 	}
-	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || asks != nil {
+	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || question != nil {
 		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {

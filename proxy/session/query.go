@@ -30,7 +30,7 @@ func (t *texts) query(sql []byte) error {
 	if t.at.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
-			return t.order.answerAlone(t.unread)
+			return t.order.answerAlone(t.passUnread)
 		}
 		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
@@ -92,9 +92,9 @@ func (t *texts) query(sql []byte) error {
 	return t.order.answerAlone(func() error { return t.special(sql) })
 }
 
-// unread passes on a text whose attributes are malformed, or of a kind that no client sends. Only
+// passUnread passes on a text whose attributes are malformed, or of a kind that no client sends. Only
 // the server can say where the text begins. Mostly it answers with an error.
-func (t *texts) unread() error {
+func (t *texts) passUnread() error {
 	if bound, err := t.planning.boundHere(); err != nil {
 		return err
 	} else if bound {
@@ -204,7 +204,7 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 	}
 	switch {
 	case c.Answer.ErrCode == 0:
-		t.at.current(c)
+		t.at.setCurrent(c)
 		t.state.Schema, t.state.SchemaUnknown = schema, false
 	case opened: // the session still has no connection
 		t.at.forget(c)

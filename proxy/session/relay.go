@@ -182,7 +182,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 		return err
 	}
 	if len(c.Buffered()) > 0 { // they would pass for the answer to the next command
-		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+		return r.at.lost(c, errUnasked, true)
 	}
 	r.at.release(c)
 	if writeErr != nil {

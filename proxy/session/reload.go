@@ -16,8 +16,7 @@ func (s *Session) renew(now *Settings) error {
 	if s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
-	s.set = now
-	s.numbers.From(now.numbers, now.right, now.multiRowFirst)
+	s.use(now)
 	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
@@ -151,7 +150,7 @@ func (a *attachment) move() error {
 			}
 			return err
 		}
-		a.current(c)
+		a.setCurrent(c)
 	}
 	for shard, c := range a.conns {
 		if !a.routes.Has(shard) {

@@ -82,8 +82,7 @@ func (s *Session) changeUser(payload []byte) error {
 		return err
 	}
 	s.client.SetPacketNum(s.client.packetNum)
-	s.set = s.shared.Settings.Load()
-	s.numbers.From(s.set.numbers, s.set.right, s.set.multiRowFirst)
+	s.use(s.shared.Settings.Load())
 	defer s.login.End()
 	attempt, err := s.login.ReceiveChange(command, &s.set.Login)
 	if err != nil {

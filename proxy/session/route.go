@@ -46,7 +46,7 @@ type explanation struct {
 // or nil.
 func (t *texts) explainRoute(sql []byte, p *prepared) error {
 	if !t.at.login.Account.Admin {
-		return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+		return errNotAdmin
 	}
 	if err := t.at.notHere(&t.planning.stmt); err != nil {
 		return err

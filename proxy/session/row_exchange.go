@@ -72,7 +72,7 @@ func (x *rowExchange) ended() error {
 		r.at.state.LastID.Rows = true // the server has counted them
 	}
 	if len(c.Buffered()) > 0 {
-		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+		return r.at.lost(c, errUnasked, true)
 	}
 	r.at.release(c)
 	return nil
@@ -82,7 +82,7 @@ func (x *rowExchange) ended() error {
 // drops the rest of the server's answer.
 func (x *rowExchange) refuse(cause error) error {
 	r, c := x.r, x.c
-	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
+	if ends(cause) {
 		return r.at.abandon(c, cause)
 	}
 	r.at.client.packetNum = x.f.PacketNum()

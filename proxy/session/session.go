@@ -52,16 +52,22 @@ func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, a
 	s.login = login.New(s, conn, &shared.Gate, atAdmin)
 	s.connect(ctx, shared, set)
 	s.numbers.For(s.ctx, &s.planning.facts)
-	s.numbers.From(set.numbers, set.right, set.multiRowFirst)
+	s.use(set)
 	s.kills = kill.NewKills(s.ctx, s, srv, shared.Killer)
 	s.tally = stats.NewTally(&s.mu, s.connected)
 	return s
 }
 
+// use makes a session obey settings. Their routes are another matter: see follow.
+func (s *Session) use(set *Settings) {
+	s.set = set
+	s.numbers.From(set.numbers, set.right, set.multiRowFirst)
+}
+
 // connect connects the parts of a session with each other.
 func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	a, r := &s.attachment, &s.relay
-	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
+	a.shared, a.above, a.patience, a.routes = shared, s, &s.numbers.Patience, set.routesFor(s.login.AtAdmin)
 	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	s.idle.at = a
@@ -278,7 +284,7 @@ func (s *Session) await() error {
 		}
 	}
 	if err == nil && look {
-		return s.missBackends()
+		return s.dropClosed()
 	}
 	return err
 }

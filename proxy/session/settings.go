@@ -155,13 +155,13 @@ type Settings struct {
 }
 
 // NewSettings makes settings. before are the ones that they replace, or nil.
-func NewSettings(keys KeyOptions, statements StatementOptions, routes *backend.Routes, policy login.Policy, before *Settings) *Settings {
-	from := keys.Sequences
+func NewSettings(key KeyOptions, statements StatementOptions, routes *backend.Routes, policy login.Policy, before *Settings) *Settings {
+	from := key.Sequences
 	s := &Settings{
 		StatementOptions: statements, Routes: routes, Login: policy,
-		admin: keys.Admin, unknown: keys.Unknown, configured: keys.Bindings, multiRowFirst: keys.MultiRowFirst, lastInsertIDExact: keys.LastInsertIDExact,
+		admin: key.Admin, unknown: key.Unknown, configured: key.Bindings, multiRowFirst: key.MultiRowFirst, lastInsertIDExact: key.LastInsertIDExact,
 		numbers: from, right: from, counters: from, shown: from, names: from, steps: from, setter: from, owners: from, sequenceSchema: from.Schema(),
-		tickets: ticket.NewTables(keys.Tickets),
+		tickets: ticket.NewTables(key.Tickets),
 	}
 	if before != nil && before.StatementMemory == statements.StatementMemory {
 		s.memory = before.memory

@@ -105,8 +105,8 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 			if err != nil {
 				continue // these bytes are no name
 			}
-			is, err := p.at.set.names.Exists(&p.numbers.Patience, name)
-			if err = p.numbers.Patience.Over(err); err != nil {
+			is, err := p.Exists(name)
+			if err != nil {
 				return err
 			}
 			served = served || is

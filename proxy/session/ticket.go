@@ -99,8 +99,8 @@ func (ts *tickets) ticketServed(t *ticket.Ticket, sql []byte, then *statement.St
 	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && ticket.ServedIn(ts.state)
 }
 
-// leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the
-// shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
+// leaveToServer prepares to send a ticket to the server, or returns why it may not go there. While
+// the shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
 func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter == nil && ts.at.routes.Default() != nil {
 		if _, err := ts.at.Attach(); err != nil {
@@ -110,7 +110,8 @@ func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
 	return ts.mayLeaveToServer(t)
 }
 
-// mayLeaveToServer reports whether the server may answer a ticket that cannot be answered here.
+// mayLeaveToServer returns an error if the server may not answer a ticket that cannot be answered
+// here.
 func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
 	why, err := ts.refusal(t)
 	if err == nil && why != "" {
@@ -282,14 +283,12 @@ func (x *executor) executeTicket(p *prepared, payload []byte) error {
 	if p.conn == nil {
 		return x.at.noServer()
 	}
-	if complete {
-		if err := x.leavePreparedToServer(p, t); err != nil {
-			return x.at.dropLongData(p.conn, p, err)
-		}
-	}
 	if !complete { // the server says what is wrong
 		p.toServer(payload[1:])
 		return x.passExecution(p, payload)
+	}
+	if err := x.leavePreparedToServer(p, t); err != nil {
+		return x.at.dropLongData(p.conn, p, err)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.Unbind(&e) // executeNumbered takes it apart again

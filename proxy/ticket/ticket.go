@@ -149,7 +149,7 @@ func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 	case multiple == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
 		return sharedRow
 	case t.Step%multiple != 0:
-		return fmt.Sprintf("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", multiple, t.Step)
+		return fmt.Sprintf("%d sequence servers divide the numbers in steps, so what is added to a row has to be a multiple of %[1]d, not %d", multiple, t.Step)
 	}
 	return ""
 }
