@@ -36,10 +36,15 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 	for name, caps := range endings {
 		t.Run(name, func(t *testing.T) {
 			o := newOracle(t, bound(filledPhotos), filledTables...)
+			update := "ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), title = VALUES(title)"
+			if !o.Servers[0].IsMariaDB() {
+				update = "AS new ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), title = new.title"
+			}
 			for _, c := range []struct {
 				sql        string
 				executions []execution
 			}{
+				{"INSERT INTO photos (title, n) VALUES (?, 5) " + update, []execution{{title("a")}, {title("b")}}},
 				{"INSERT INTO photos (title) VALUES (?)", []execution{{title("a")}, {title("b")}}},
 				{"INSERT INTO photos () VALUES ()", []execution{{}, {}}},
 				{"INSERT INTO photos SET title = ?, n = ?", []execution{{title("a"), integer(long, 1)}, {title("b"), null(long)}}},

@@ -188,6 +188,9 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			given(1, "INSERT INTO photos (title, n) VALUES ('c', 1) AS new ON DUPLICATE KEY UPDATE title = new.title"), insertIDs, meet,
 			given(1, "INSERT INTO photos (title, n) VALUES ('d', 3) AS new (t, m) ON DUPLICATE KEY UPDATE title = new.t"), insertIDs,
 			given(1, "INSERT INTO photos SET title = 'e', n = 4 AS new ON DUPLICATE KEY UPDATE title = new.title"), insertIDs,
+			given(1, "INSERT INTO photos (photos.title, `n`) VALUES ('f', 4) AS `new`ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), title = new.title"), insertIDs, meet,
+			given(1, "INSERT INTO photos SET title = 'g', n = 5 AS new ON DUPLICATE KEY UPDATE title = IF(id > 0, new.title, '')"), insertIDs,
+			given(1, "INSERT INTO photos () VALUES () AS new ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"), insertIDs,
 			all,
 		}}})
 	}

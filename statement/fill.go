@@ -140,13 +140,24 @@ func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
 // textFrom returns the part of in.text from an offset on. Later appends do not change it.
 func (in *Insertion) textFrom(from int) []byte { return in.text[from:len(in.text):len(in.text)] }
 
-// AppendAlias appends an alias for the column that AppendList has added, if the columns have
-// aliases. Call it after the splices of the rows.
+// AppendAlias appends an alias for the column that AppendList has added, if the rows have an alias:
+// by its own name it would be ambiguous in ON DUPLICATE KEY UPDATE, as it is anyway if none are
+// listed. Call it after the splices of the rows.
 func (in *Insertion) AppendAlias(dst []Splice) []Splice {
-	if in.AliasEnd == 0 {
+	if in.AliasEnd == 0 || len(in.Columns) == 0 {
 		return dst
 	}
-	return append(dst, Splice{in.AliasEnd, in.AliasEnd, []byte(", `seqproxy key`")})
+	from := len(in.text)
+	if !in.AliasNames {
+		in.text = append(in.text, " ("...)
+		for i := range in.Columns {
+			in.text = append(in.appendName(in.text, in.Columns[i].Name), ", "...)
+		}
+		in.text = append(in.text, "`seqproxy key`)"...)
+	} else {
+		in.text = append(in.text, ", `seqproxy key`"...)
+	}
+	return append(dst, Splice{in.AliasEnd, in.AliasEnd, in.textFrom(from)})
 }
 
 // AppendNumber appends the splice that sets row i's key to value, an expression.

@@ -29,9 +29,10 @@ type Insertion struct {
 	ListStart, ListEnd int
 	// Rows are the rows of VALUES, or the single row of SET.
 	Rows []InsertRow
-	// AliasEnd is before the closing parenthesis of the columns' aliases, as in VALUES (1, 2) AS
-	// new (a, b). 0 means no aliases.
-	AliasEnd int
+	// AliasEnd is where another column's alias fits: before the closing parenthesis in VALUES (1, 2)
+	// AS new (a, b), behind AS new. 0 means no alias. AliasNames: the columns have aliases.
+	AliasEnd   int
+	AliasNames bool
 	// LoadsAll, of ReadLoad: there is no list, so the file has all visible columns.
 	LoadsAll bool
 
@@ -75,7 +76,7 @@ func (in *Insertion) ReadInserts(sql []byte, mode lex.Mode) {
 // order. It returns false, and Source is InsertUnknown, if it cannot follow the text.
 func (in *Insertion) Read(t *TableRef) bool {
 	in.Source = InsertUnknown
-	in.Ignore, in.OnDuplicate, in.Returning = false, false, false
+	in.Ignore, in.OnDuplicate, in.Returning, in.AliasNames = false, false, false, false
 	in.Columns, in.Rows, in.values, in.AliasEnd = in.Columns[:0], in.Rows[:0], in.values[:0], 0
 	l := &in.l
 	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
@@ -356,11 +357,12 @@ func (in *Insertion) tail() bool {
 		if in.next(); l.Kind != lex.Word && l.Kind != lex.Quoted {
 			return false
 		}
+		in.AliasEnd = l.End
 		if in.next(); l.Is('(') {
 			if !in.skipParentheses() {
 				return false
 			}
-			in.AliasEnd = l.Start
+			in.AliasEnd, in.AliasNames = l.Start, true
 			in.next()
 		}
 	}

@@ -60,7 +60,7 @@ func described(sql string, mode lex.Mode) string {
 		words[0] += " returning"
 	}
 	if in.AliasEnd > 0 {
-		words = append(words, "alias"+sql[in.AliasEnd:in.AliasEnd+1])
+		words = append(words, "alias:"+sql[in.AliasEnd-1:min(in.AliasEnd+1, len(sql))])
 	}
 	for _, r := range in.Rows {
 		v := ""
@@ -88,15 +88,15 @@ func TestAnInsertIsReadClosely(t *testing.T) {
 		{"replace into t partition (p0, p1) (a) values (1)", "values a <1 missing|)>"},
 		{"insert into t partition (p0) values (1)", "values [] va <1 number 1=1|)>"},
 		{"insert into t (a) values row(1), row (2)", "values a <1 missing|)> <1 missing|)>"},
-		{"insert into t (a) values (1) as new on duplicate key update a = new.a", "values duplicate a <1 missing|)>"},
-		{"insert into t (a, b) values (1, 2) as new (m, n) on duplicate key update a = m", "values duplicate a b alias) <2 missing|)>"},
+		{"insert into t (a) values (1) as new on duplicate key update a = new.a", "values duplicate a alias:w  <1 missing|)>"},
+		{"insert into t (a, b) values (1, 2) as new (m, n) on duplicate key update a = m", "values duplicate a b alias:n) <2 missing|)>"},
 		{"insert into t (a) values (1) returning id, (select 1)", "values returning a <1 missing|)>"},
 		{"insert into t (a) values (1) on duplicate key update a = (2) returning id", "values duplicate returning a <1 missing|)>"},
 		{"insert into t (a) values (?), (?)", "values a <1 missing|)> <1 missing|)>"},
 		{"insert into t set a = 1", "set a <1 missing|>"},
 		{"insert into t set a = 1, id = NULL, b := (2, 3)", "set a *id b <3 null NULL|>"},
 		{"insert into t set t.id = default on duplicate key update a = 1", "set duplicate *id <1 default default| >"},
-		{"insert into t set a = if(1, 2, 3) as new", "set a <1 missing| >"},
+		{"insert into t set a = if(1, 2, 3) as new", "set a alias:w <1 missing| >"},
 		{"replace t set a = 1;", "set a <1 missing|;>"},
 		{"insert into t (a) select 1", "query a"},
 		{"insert into t (a) (select 1)", "query a"},
@@ -447,7 +447,7 @@ func FuzzInsertion(f *testing.F) {
 				}
 				end = r.End
 			}
-			if in.AliasEnd != 0 && (in.AliasEnd < end || sql[in.AliasEnd] != ')') {
+			if in.AliasEnd != 0 && (in.AliasEnd < end || in.AliasNames && sql[in.AliasEnd] != ')') {
 				t.Fatalf("alias ends at %d after %d of %d", in.AliasEnd, end, len(sql))
 			}
 		}
