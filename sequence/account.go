@@ -103,7 +103,8 @@ func (c *AccountChange) Apply() {
 	for l, next := range c.next {
 		l.Use(next)
 	}
-	known, _ := c.s.members.Known(context.Background()) // who waits for as long as it takes
+	// This waits, without a bound, while another view of the plan is made.
+	known, _ := c.s.members.Known(context.Background())
 	for _, v := range known {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()

@@ -16,15 +16,15 @@ const MaxAdvance = 1_000_000
 // from clients.
 const maxSteps = 16
 
-// ErrStep is Advance by a step that is left to the server: none of the sequence's INCREMENT, or one
-// more than is worth a cache of its own.
+// ErrStep: Advance leaves this step to the server. It is no multiple of the sequence's INCREMENT,
+// or so many other steps have caches already (maxSteps), or the INCREMENT changes meanwhile.
 var ErrStep = errors.New("the sequence is not advanced by this step here")
 
 // Advance does what `UPDATE sequence SET id = LAST_INSERT_ID(id + n) WHERE name = ...` does, and
 // returns the new id: the n numbers up to it are the caller's alone. n is 1 to MaxAdvance.
 //
 // Where n is not 1 the applications may mean one of two things: that they use n numbers, or that n
-// sequence servers take turns and only every n-th number is theirs. So numbers by n come out of
+// sequence servers divide the numbers and only every n-th is theirs. So numbers by n come out of
 // segments of their own, in whole steps: as long as everybody adds n, the row and all ids stay
 // congruent modulo n.
 //

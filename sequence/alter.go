@@ -17,20 +17,20 @@ type Altered struct {
 	Cycle bool   // the sequence repeats its numbers
 }
 
-// Alter changes a sequence. It holds for new numbers here when it returns, and at every other proxy
-// within a second, which then gives up what it has in memory against the new options: those numbers
-// are a gap.
+// Alter changes a sequence. The change holds for new numbers here when Alter returns, and at every
+// other proxy within a second. Each proxy then gives up what it has in memory and the new options
+// do not allow: those numbers are a gap.
 //
 // Order waits until every registered proxy has confirmed that it holds no numbers any more. If one
-// does not confirm in time, the error is a *HeldError, and a sequence that was none with ORDER is
+// does not confirm in time, the error is a *CachedError, and a sequence that was none with ORDER is
 // none again, unless it was changed once more meanwhile.
 //
 // Restart with Force may go down. While another proxy is registered, also one that is silent, the
 // sequence continues where it was and the error is a *RegisteredError that names the others. In a
 // group that is not known before this proxy has known the primary for a while, for which it waits.
 //
-// Errors: ErrUnknown, ErrBadOption, *HeldError, *RegisteredError, ErrUnfit, ErrClosed, ctx's cause,
-// *UnavailableError.
+// Errors: ErrUnknown, ErrBadOption, *CachedError, *RegisteredError, ErrUnfit, ErrClosed, ctx's
+// cause, *UnavailableError.
 func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Altered, error) {
 	if !s.begin() {
 		return Altered{}, ErrClosed
@@ -68,9 +68,9 @@ func alteredTo(r *store.Row) Altered {
 	return Altered{Next: next, Cycle: r.Def.Cycle}
 }
 
-// alter changes the options of a sequence, and has this proxy obey them. If it returns the row with
-// an error, they are changed, and a restart beside them is not confirmed; or they may be, as the
-// outcome is unknown.
+// alter changes the options of a sequence, and this proxy obeys them when it returns. A row that
+// comes with an error was written, or may have been: the outcome is unknown, or a restart is not
+// confirmed.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.Row, err error) {
 	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err == nil {

@@ -10,12 +10,12 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Avoid is called before somebody uses numbers that he has chosen himself. They are not given any
-// more. What is in memory here is taken out of it. A number above all that this proxy has reserved,
-// or moved the counter to, moves the counter. A counter below the number goes to it and a segment
-// further, so an import of rising numbers moves it once for a segment. With a typed CACHE n it goes
-// to the number alone. Any other counter goes on by one number, in steps by one step, so that
-// nobody puts numbers back below it.
+// Avoid keeps numbers that a client has chosen itself from being given: call it before the client
+// uses them. It takes them out of memory here. If the highest is above all that this proxy has
+// reserved, or moved the counter to, it moves the counter. A counter below the number goes to it
+// and a segment further, so an import of rising numbers moves it once for each segment. With a
+// typed CACHE n it goes to the number alone. Any other counter goes on by one number (in steps: one
+// step), so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's
 // maximum changes nothing. Of several sequence servers all that can be reached are moved. Where

@@ -35,7 +35,8 @@ func (o cacheOwner) Sizing() cache.Sizing {
 	return z
 }
 
-// reservations are those of sequences, after which everybody goes by what was found out.
+// reservations is the [cache.Reserver] of sequences. After each reservation it notes what was found
+// out (takeNote).
 type reservations struct{ s *Sequences }
 
 // Reserve implements [cache.Reserver].

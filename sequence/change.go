@@ -113,7 +113,7 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	return made.Created, nil
 }
 
-// warnOfCycle says what was asked for.
+// warnOfCycle logs that a sequence gives its numbers again, as CYCLE asks.
 func (s *Sequences) warnOfCycle(name string) {
 	s.log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
 }

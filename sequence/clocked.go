@@ -36,10 +36,10 @@ type clocked struct {
 	waits atomic.Uint64 // takes that found no tick reserved
 
 	mu         sync.Mutex
-	end        bool // guarded by mu; no renewal begins any more
-	renewing   bool // guarded by mu
-	trouble    cache.Trouble
-	reservedAt time.Time // guarded by mu; when ticks were last reserved
+	end        bool          // guarded by mu; no renewal begins any more
+	renewing   bool          // guarded by mu
+	trouble    cache.Trouble // guarded by mu
+	reservedAt time.Time     // guarded by mu; when ticks were last reserved
 }
 
 // newClocked makes the generator of a sequence, nil if its keys have no time. No key is of a tick up
@@ -206,7 +206,7 @@ func (k *clocked) givesNow() (reserved bool, err error) {
 	return false, nil
 }
 
-// Last returns the last tick of a worker that anybody has reserved, and makes its row.
+// Last implements [snowflake.Ticks]: it makes the row of a worker that has none.
 func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error) {
 	if k.away(worker) {
 		return 0, false, snowflake.ErrAway
@@ -252,7 +252,7 @@ func (k *clocked) away(worker uint64) bool {
 	return w.Several() && w.AnyLive() && a.Next.Home(&w.Among, define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
 }
 
-// Reserve reserves ticks of a worker.
+// Reserve implements [snowflake.Ticks].
 func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
 	s, name := k.seq.owner, []byte(define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker)))
 	for again := true; ; again = false {
@@ -304,7 +304,7 @@ func (s *Sequences) regainTicks(all []*sequence) {
 	}
 }
 
-// Homes is how many members there are.
+// Homes implements [snowflake.Ticks].
 func (k *clocked) Homes() uint64 {
 	if w := k.seq.owner.members.Now(); w.Several() {
 		return uint64(len(w.Members))
@@ -312,7 +312,7 @@ func (k *clocked) Homes() uint64 {
 	return 1
 }
 
-// Holders are the proxies that live and have the same worker_id.
+// Holders implements [snowflake.Ticks].
 func (k *clocked) Holders(ctx context.Context, worker uint64) string {
 	all, err := k.seq.owner.members.Now().Proxies(ctx)
 	if err != nil {
@@ -330,7 +330,7 @@ func (k *clocked) Holders(ctx context.Context, worker uint64) string {
 // workerInHost ends the name of a proxy with a worker_id among the proxies.
 func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUint(worker, 10) }
 
-// Time is what the clock of the sequence server says.
+// Time implements [snowflake.Ticks].
 func (k *clocked) Time(ctx context.Context) (time.Time, error) {
 	s := k.seq.owner
 	server, err := s.members.Clock(ctx)

@@ -37,7 +37,7 @@ func (e *CachedError) list(text *strings.Builder) {
 var errUnlisted = errors.New("not all sequence servers say which proxies may hold numbers: try again when they are there, or take out the one that is not")
 
 // waitForProxies returns when every registered proxy obeys the version. If that takes too long it
-// returns a *HeldError without the name.
+// returns a *CachedError without the name.
 func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var late []Proxy
 	var unlisted error

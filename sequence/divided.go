@@ -9,7 +9,7 @@ import (
 )
 
 // Stride is how far apart the numbers of one sequence server are: how many servers there are, if
-// they take turns with InterleaveStep, else 1. Before the servers were asked for the plan it is
+// they divide the numbers in steps, else 1. Before the servers were asked for the plan it is
 // what the configuration says. It does no I/O.
 func (s *Sequences) Stride() uint64 {
 	w := s.members.Now()
@@ -22,13 +22,13 @@ func (s *Sequences) Stride() uint64 {
 	return 1
 }
 
-// Divided says whether several sequence servers divide the numbers, and by how many one may move a
-// row of theirs without us: a multiple of turns, if that is more than 1. With NoDirectWriters
-// nobody may, as a member that is away is then taken out by what reservations said of it. Unless
-// the servers are known to divide the numbers in blocks it asks them, as their set may have been
-// changed a moment ago, or before this process began. While it is changed, or none can be asked, it
-// waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
-func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, err error) {
+// Divided reports whether several sequence servers divide the numbers. If they do so in steps,
+// others may move a row of theirs by multiples of multiple. 1 means that nobody else may. With
+// NoDirectWriters nobody may, as reservations then say how far a member that is away has gone.
+// Unless the servers are known to divide the numbers in blocks it asks them, as their set may have
+// been changed a moment ago, or before this process began. While it is changed, or none can be
+// asked, it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+func (s *Sequences) Divided(ctx context.Context) (several bool, multiple uint64, err error) {
 	if !s.begin() {
 		return false, 0, ErrClosed
 	}

@@ -19,15 +19,15 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			s := e.open(t, f)
 			mustTake(t, s, "photos", 1)
 			idle := e.open(t, f, withDirectWriters)
-			want := func(when string, asked *sequence.Sequences, several bool, turns uint64) {
+			want := func(when string, asked *sequence.Sequences, several bool, multiple uint64) {
 				t.Helper()
 				if interleave == sequence.InterleaveBlock {
-					turns = 1
+					multiple = 1
 				}
 				began := time.Now()
-				gotSeveral, gotTurns, err := asked.Divided(t.Context())
-				if err != nil || gotSeveral != several || gotTurns != turns {
-					t.Errorf("%s: got %v, %d, %v after %v; want %v, %d", when, gotSeveral, gotTurns, err, time.Since(began), several, turns)
+				gotSeveral, gotMultiple, err := asked.Divided(t.Context())
+				if err != nil || gotSeveral != several || gotMultiple != multiple {
+					t.Errorf("%s: got %v, %d, %v after %v; want %v, %d", when, gotSeveral, gotMultiple, err, time.Since(began), several, multiple)
 				}
 			}
 			still := func() { // as a proxy that has learned nothing since
@@ -122,22 +122,22 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	sequence.Inside(asked).StopFollowing() // it learns nothing
 	t.Cleanup(sequence.Inside(asked).FollowAgain)
-	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
-		t.Fatalf("of three: got %d, %v", turns, err)
+	if _, multiple, err := asked.Divided(t.Context()); multiple != 3 || err != nil {
+		t.Fatalf("of three: got %d, %v", multiple, err)
 	}
 	e.links[0].Cut()
 	e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
-	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
-		t.Errorf("one was taken out that is back and has heard of nothing: got %v, %d, %v; want true, 2", several, turns, err)
+	if several, multiple, err := asked.Divided(t.Context()); !several || multiple != 2 || err != nil {
+		t.Errorf("one was taken out that is back and has heard of nothing: got %v, %d, %v; want true, 2", several, multiple, err)
 	}
 	there.links[1].Cut()
-	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
-		t.Errorf("one of them is away: got %v, %d, %v; want true, 2", several, turns, err)
+	if several, multiple, err := asked.Divided(t.Context()); !several || multiple != 2 || err != nil {
+		t.Errorf("one of them is away: got %v, %d, %v; want true, 2", several, multiple, err)
 	}
 	there.links[2].Cut()
 	time.AfterFunc(500*time.Millisecond, there.links[2].Mend)
-	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
-		t.Errorf("all were away for a moment: got %v, %d, %v; want true, 2", several, turns, err)
+	if several, multiple, err := asked.Divided(t.Context()); !several || multiple != 2 || err != nil {
+		t.Errorf("all were away for a moment: got %v, %d, %v; want true, 2", several, multiple, err)
 	}
 }
 
@@ -146,8 +146,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing
 	e := newPlanEstate(t, 1, map[string]uint64{"photos": 0})
 	s := e.open(t, patience(16*time.Second))
 	e.links[0].Delay(200 * time.Millisecond)
-	if several, turns, err := s.Divided(t.Context()); several || turns != 1 || err != nil {
-		t.Errorf("got %v, %d, %v; want false, 1", several, turns, err)
+	if several, multiple, err := s.Divided(t.Context()); several || multiple != 1 || err != nil {
+		t.Errorf("got %v, %d, %v; want false, 1", several, multiple, err)
 	}
 }
 

@@ -21,8 +21,8 @@
 //
 // Beyond that the files go together by their names. Several servers divide the numbers by
 // segment.Share. plan*.go are how the set of them is changed. Packages group and limit are a server
-// that is a group. order*.go are the sequences that rise in the order of time. Package floor is what
-// outlives the process.
+// that is a group. order_change.go makes an ORDER sequence of one (package cache gives its
+// numbers). Package floor is what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, Follower.Lock,
 // Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a

@@ -17,8 +17,8 @@ import (
 )
 
 // This file looks at the sequence servers as a connection of [Sequences] does, for somebody who
-// wants to know before it counts. Nothing is changed on any server, and all that is found is told,
-// not the first.
+// wants to know before it counts. Nothing is changed on any server, and it reports all findings,
+// not just the first.
 
 // maxExamined bounds how many nodes are looked at at one time.
 const maxExamined = 16
@@ -66,14 +66,14 @@ type ExaminedServer struct {
 
 // Examine looks at all sequence servers of the configuration at the same time. visit, if not nil,
 // is called for each node with which that was possible, with a connection of the account, from
-// several goroutines. tickets are the tables that TicketTable was asked for. It works without
-// anything else of s, which is not asked for numbers.
+// several goroutines. On the first server it looks at the ticket tables that TicketTable was asked
+// for, too. It works without anything else of s, which is not asked for numbers.
 func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context, server, node int, ask Ask)) []ExaminedServer {
 	if !s.begin() {
 		return nil
 	}
 	defer s.tasks.Done()
-	slots := make(chan struct{}, maxExamined)
+	places := make(chan struct{}, maxExamined)
 	all := make([]ExaminedServer, len(s.opts.Servers))
 	var tasks sync.WaitGroup
 	for i := range all {
@@ -85,8 +85,8 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 			nodes.Add(1)
 			tasks.Go(func() {
 				defer nodes.Done()
-				slots <- struct{}{}
-				defer func() { <-slots }()
+				places <- struct{}{}
+				defer func() { <-places }()
 				all[i].Nodes[j], standings[j] = s.examineNode(ctx, v, n, func(ask Ask) {
 					if visit != nil {
 						visit(ctx, i, j, ask)

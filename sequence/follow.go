@@ -20,8 +20,8 @@ func (s *Sequences) startFollowing() {
 	s.followLocked()
 }
 
-// obeyed rises with each change, before it is known which caches it is asked about, and when it is
-// obeyed.
+// obeyed returns a count that rises when a change is heard, and again when it is obeyed. A row that
+// was read while it did not rise is up to date.
 func (s *Sequences) obeyed() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +221,8 @@ func (s *Sequences) voidBegunLocked() {
 	}
 }
 
-// epoch is the one that a sequence is in, of which all is that its caches hold from then on, until
-// a later one begins.
+// epoch returns the epoch that a sequence is in. What its caches hold from then on is of this
+// epoch, or of a later one.
 func (s *Sequences) epoch(name string) uint64 {
 	// first: what is held may be of a later one, but not of one before
 	epoch := s.members.Marks.Epoch(name)

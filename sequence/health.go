@@ -48,7 +48,7 @@ func (s *Sequences) LastUsable() error {
 
 // UsableFor says why a sequence gives no number now; nil: numbers of it are in memory, or can be
 // reserved as far as one can tell without doing it. A name that is not known here yet is asked for.
-// Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
+// Errors are those of Exists, ErrUnknown and ErrExhausted. name is not kept.
 func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	q, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {

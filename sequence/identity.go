@@ -13,7 +13,7 @@ type Identity struct {
 func (q *sequence) identity() Identity { return Identity{q, q.replaced.Load()} }
 
 // Identify returns the identity of the sequence that name means. A name that is known here costs no
-// I/O. name is not kept. Errors: ErrUnknown, and those of Known.
+// I/O. name is not kept. Errors: ErrUnknown, and those of Exists.
 func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
 	q, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // finds no row, and would not use counters as keys. A kind never changes under one name, not even
 // after DROP: two functions of one counter could give one key.
 
-// withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters: see
-// table.either.
+// withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters:
+// see either of [store.Table].
 func withoutHidden(rows []store.Row) []store.Row {
 	rows = slices.DeleteFunc(rows, func(r store.Row) bool { return define.IsHidden(r.Name) })
 	counters := make(map[string]bool)
@@ -73,7 +73,7 @@ func (q *sequence) noKey(err error) error {
 	return fmt.Errorf("sequence %q: %w", define.ShownName(q.name), err)
 }
 
-// makeOne is take where keys are made of no counters.
+// makeOne counts a key that takes no counter, such as a UUID. It fails if the sequence has ended.
 func (q *sequence) makeOne() (first, step uint64, err error) {
 	if err := q.numbers.Ended(); err != nil {
 		return 0, 0, err

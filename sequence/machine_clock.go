@@ -9,7 +9,7 @@ import (
 	"seqproxy/sequence/snowflake"
 )
 
-// serverClock is the time of the sequence servers.
+// serverClock asks a sequence server for its time.
 type serverClock interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
@@ -80,7 +80,7 @@ func (c *machineClock) note(server time.Time) *clockReading {
 }
 
 // ClockAhead is how far the clock of this machine is ahead of the sequence server's, as far as is
-// known: keys with a time or a date ask for that. It does no I/O.
+// known: keys with a time or a date compare the clocks. It does no I/O.
 func (s *Sequences) ClockAhead() (ahead time.Duration, known bool) {
 	r := s.clock.last.Load()
 	if r == nil {

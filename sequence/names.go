@@ -17,9 +17,9 @@ const (
 	maxNameBytes = 1024 // longer than any column that people make for names
 )
 
-// names finds the cache of a sequence by the name as a client typed it. The server decides which
-// spellings mean the same sequence, so every spelling is asked for once and then remembered.
-// Looking up neither locks nor allocates.
+// names finds a sequence by its name as a client typed it. The server decides which spellings mean
+// the same sequence, so every spelling is asked for once and then remembered. Looking up neither
+// locks nor allocates.
 type names struct {
 	seed   maphash.Seed
 	shards [nameShards]nameShard
@@ -30,14 +30,14 @@ type names struct {
 type nameShard struct {
 	mu        sync.Mutex // held by writers
 	sequences atomic.Pointer[map[string]*sequence]
-	aliases   int // guarded by mu; how many keys are not their cache's own name
+	aliases   int // guarded by mu; how many keys are not how the table spells their sequence
 }
 
 func newNames() *names {
 	return &names{seed: maphash.MakeSeed()}
 }
 
-// get returns the cache of name, or nil if that spelling is not known.
+// get returns the sequence that name means, or nil if that spelling is not known.
 func (t *names) get(name []byte) *sequence {
 	m := t.shards[maphash.Bytes(t.seed, name)%nameShards].sequences.Load()
 	if m == nil {

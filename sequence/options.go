@@ -182,11 +182,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.wall == nil {
 		o.wall = planted.Now
 	}
-	clocks := standardTiming()
+	timing := standardTiming()
 	if o.timing != nil {
-		clocks = *o.timing
+		timing = *o.timing
 	}
-	o.timing = &clocks // its own
+	o.timing = &timing // its own
 	if err := o.timing.check(); err != nil {
 		return o, define.BadOption("%v", err)
 	}

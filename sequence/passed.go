@@ -33,10 +33,10 @@ func (e *unheardError) Error() string {
 
 // passedForGood makes sure that no proxy gives numbers up to r.past from memory any more once it
 // can ask a sequence server again, whatever fails over: r is a row as it was just written. The
-// counter itself is above, see keepAbove, so nothing but `past` tells a proxy that has not asked
-// yet that what it holds was used by somebody else. If all nodes have it, whoever is promoted tells
-// that. If all proxies obey it already, it does not matter who does. Where neither is known a
-// majority of the nodes has to have it, as of all else that must survive a fail-over.
+// counter itself is above, see keepAbove of package agree, so nothing but `past` tells a proxy that
+// has not asked yet that what it holds was used by somebody else. If all nodes have it, whoever is
+// promoted tells that. If all proxies obey it already, it does not matter who does. Where neither
+// is known a majority of the nodes has to have it, as of all else that must survive a fail-over.
 func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 	members := s.members.Now().Members
 	onAll, lost := func() (bool, error) {

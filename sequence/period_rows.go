@@ -50,7 +50,8 @@ func (p periodServers) counter(ctx context.Context, q *sequence, name string) (f
 	return found, changes, nil
 }
 
-// ofPeriod is the error of a counter that is not found: the sequence is.
+// ofPeriod hides ErrUnknown in the error of a counter that is not found: the sequence itself
+// exists.
 func ofPeriod(err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return fmt.Errorf("the counter of the period was there a moment ago: %v", err)

@@ -146,7 +146,8 @@ func (p *periods) of(is kind.Period) *period {
 	return nil
 }
 
-// await is at for who may wait until deadline. The clock is asked for, and read again.
+// await returns the present period, and the time that the clock said. It waits until deadline for
+// the period's counter, and for a clock that agrees with the sequence server's.
 func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at time.Time, err error) {
 	s, begin := p.seq.owner, time.Now()
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
@@ -204,8 +205,8 @@ func final(err error) bool {
 	return errors.As(err, new(*define.KindError)) || errors.As(err, new(*snowflake.ClockError))
 }
 
-// meet looks for the counter of a period, or makes it, once for all who want it at the same time. It
-// listens to none of their contexts.
+// meet looks for the counter of a period, or makes it, once for all who want it at the same time.
+// The work goes on when one of them gives up.
 func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
 	answer := p.meeting.DoChan(p.seq.kind.PeriodName(is), func() (any, error) {
 		s := p.seq.owner
@@ -228,7 +229,7 @@ func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
 	}
 }
 
-// find is meet. The clock is compared with the server's: who meets a period has a clock that is right.
+// find does the work of meet. It first compares the clock with the server's.
 func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	s := p.seq.owner
 	if err := p.seq.numbers.Ended(); err != nil {

@@ -34,9 +34,9 @@ const (
 )
 
 // ChangePlan changes the set of sequence servers, and returns the plan that is in force then.
-// Meanwhile callers are served from memory; whoever needs a reservation waits. It takes a second
-// or two. Said again it ends a change that was left, as when its proxy was killed, and makes it
-// unless it is made by that.
+// Callers are served from memory meanwhile; one that needs a reservation waits, a second or two. A
+// change that was left unfinished, as when its proxy was killed, ends when the same change is asked
+// for again; that call then makes it unless it is made.
 //
 // Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server.
 // Whatever fails before the change is decided is undone as far as members can be reached.
@@ -63,7 +63,7 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 	})
 }
 
-// planned runs f with a coordinator, and returns its plan. There is one at a time.
+// planned runs f with a coordinator and returns its plan. Only one may run at a time.
 func (s *Sequences) planned(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
 	if !s.planning.TryLock() {
 		return s.asCoordinator(ctx, (*change.Coordinator).RefuseSecond)
@@ -76,7 +76,7 @@ func (s *Sequences) planned(ctx context.Context, f func(*change.Coordinator) err
 	return p, err
 }
 
-// asCoordinator is planned for who only looks.
+// asCoordinator is planned for callers that only look: several may run.
 func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
 	if !s.begin() {
 		return Plan{}, ErrClosed
@@ -114,7 +114,7 @@ func (s *Sequences) changeConfig() change.Config {
 	return config
 }
 
-// planServers is the way of a change to the servers.
+// planServers is Sequences as a change of members sees it.
 type planServers struct{ s *Sequences }
 
 // Reach implements [change.Servers].

@@ -8,7 +8,7 @@ import (
 	"seqproxy/sequence/steps"
 )
 
-// Fill implements [change.Servers]. Who is silent for long is not waited for.
+// Fill implements [change.Servers]. It does not wait for a proxy that is silent for long.
 func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	for _, m := range members {
 		m.(steps.Store).Announce(ctx)

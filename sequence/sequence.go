@@ -57,7 +57,7 @@ func (q *sequence) shut(err error) {
 	}
 }
 
-// bury ends the steps of a sequence that has ended, as err, and returns the counts of all its
+// bury ends the caches of steps of a sequence that has ended, and returns the counts of all its
 // caches. Sequences.mu is held.
 func (q *sequence) bury() stats.Tally {
 	t := q.numbers.Bury()

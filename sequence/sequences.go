@@ -174,8 +174,9 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 	return t, err
 }
 
-// take returns n keys, and the cache that they are of or that has none. It is the one place where
-// counters become keys; where those are texts, it returns the counters.
+// take returns n keys, and the sequence that they are of; with ErrExhausted, the one that has run
+// out. It is the one place where counters become keys; where those are texts, it returns the
+// counters.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (q *sequence, took drawn, err error) {
 	for {
 		if q, took, err = s.count(ctx, name, n); err != nil || q.kind.IsPlain() {
@@ -187,10 +188,11 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (q *sequenc
 		if took.first, err = q.key(took); err != nil || !q.kind.Skips(took.first) {
 			return q, took, err
 		}
+		// a key that the kind skips (SKIP RANGE) is passed over
 	}
 }
 
-// count is take of the counters.
+// count takes n counters. It creates an unknown sequence if the tuning says so.
 func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (q *sequence, took drawn, err error) {
 	if q = s.names.get(name); q != nil && !q.hidden && (n == 1 || n != 0 && q.kind.Steady()) {
 		if took, err = q.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
@@ -235,24 +237,24 @@ func (s *Sequences) createUnknown(ctx context.Context, name string) (Created, er
 
 // Same reports whether two names are spellings of one sequence, which only the server can tell of
 // names that are not known here yet. It is false if one of them does not exist. Errors are those of
-// Known.
+// Exists.
 func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
-	var caches [2]*sequence
+	var found [2]*sequence
 	deadline := time.Now().Add(s.patience(ctx))
 	for i, name := range [2][]byte{a, b} {
 		var err error
-		if caches[i], err = s.find(ctx, name, time.Until(deadline)); errors.Is(err, ErrUnknown) {
+		if found[i], err = s.find(ctx, name, time.Until(deadline)); errors.Is(err, ErrUnknown) {
 			return false, nil
 		} else if err != nil {
 			return false, err
 		}
 	}
-	return caches[0] == caches[1], nil
+	return found[0] == found[1], nil
 }
 
 // Exists reports whether a sequence of that name exists. A yes is remembered until the sequence
 // turns out to be gone, a no for at most a second. It asks the server if need be, for at most the
-// allocate timeout. name is not kept.
+// allocate timeout. name is not kept. Errors: ErrClosed, ErrUnfit, ctx's cause, *UnavailableError.
 func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 	_, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
@@ -262,7 +264,7 @@ func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 }
 
 // Stored returns the name of a sequence as the table spells it, without what it adds to that of a
-// counter, and whether there is one. Errors are those of Known.
+// counter, and whether there is one. Errors are those of Exists.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
 	q, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
@@ -274,8 +276,8 @@ func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, kno
 	return define.ShownName(q.name), true, nil
 }
 
-// find returns the live cache of name, asking the server if the spelling is new. Nobody is told of
-// those that count for another sequence.
+// find returns the sequence that name means, asking the server if the spelling is new. Nobody is
+// told of those that count for another sequence.
 func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*sequence, error) {
 	q, err := s.findAny(ctx, name, patience)
 	if err == nil && q.hidden {
@@ -431,8 +433,8 @@ func (s *Sequences) removeLocked(q *sequence) {
 	if s.sequences[q.name] == q {
 		delete(s.sequences, q.name)
 		s.dropPeriodsLocked(q)
-		// Whoever takes this turn from here on sees that his cache has ended.
-		maps.DeleteFunc(s.ending, func(_ string, t await.Lock) bool { return !t.Taken() })
+		// Whoever acquires one of these locks from now on sees that its cache has ended.
+		maps.DeleteFunc(s.ending, func(_ string, lock await.Lock) bool { return !lock.Taken() })
 		if q.numbers.Reserving.Taken() {
 			s.ending[q.name] = q.numbers.Reserving
 		}

@@ -16,7 +16,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and
+// Stats counts since New. Reserved is Given, Cached and Unused together. Only what is Unused, and
 // what is in memory at a crash, can be a gap.
 type Stats struct {
 	Sequences    int    // known here
@@ -62,7 +62,7 @@ type Info struct {
 // Never is a time that is too far off to tell.
 const Never = cache.Never
 
-// infoOfState is what is said of a sequence whose numbers stand so.
+// infoOfState returns what an Info says of the state of its numbers.
 func infoOfState(name string, st cache.State) Info {
 	return Info{
 		Name: define.ShownName(name), Next: st.Next, Cached: st.Cached, Cache: st.Size, Order: st.Order,

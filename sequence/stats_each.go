@@ -41,7 +41,7 @@ type SequenceStats struct {
 	Epoch  uint64 // how often it began again, as a time
 	HomeUp bool   // with Order: the server that gives its numbers can be used
 
-	// how long Held lasts at the rate of now; Never if that is long or not known, as with Order
+	// how long Cached lasts at the rate of now; Never if that is long or not known, as with Order
 	CachedFor time.Duration
 	// how far from the order of time this process's numbers may be; Never if it is not used
 	Skew time.Duration
@@ -163,7 +163,7 @@ func (st *SequenceStats) count(t stats.Tally) {
 	st.Unused.Add(&t.Unused)
 }
 
-// report tells how a sequence stands whose numbers stand so.
+// report fills in the state of a sequence's numbers.
 func (st *SequenceStats) report(is cache.State) {
 	st.Order, st.Cycle, st.Used = is.Order, is.Cycle, is.Used/100
 	if !is.Cycle {

@@ -12,7 +12,7 @@ import (
 
 // timing is every clock of a process: how often it asks, for how long it waits, and after which
 // silence it believes what. It is never changed once something runs. Rules about rates and sizes
-// are beside what they are about (size.go, exhaustion.go, ordered_gather.go).
+// are beside what they are about (sizes.go, exhaustion.go and ordered_gather.go of package cache).
 type timing struct {
 	// What others change is asked for each follow. Where a server does not answer that grows to
 	// followRarely. One question, with the heartbeat, takes round at most.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Tuning is the part of [Options] that can be changed while numbers are given; a zero value means
-// the same.
+// Tuning is the part of [Options] that can be changed while numbers are given; zero values mean the
+// defaults, as there.
 type Tuning struct {
 	CacheSize       uint64
 	OutageCover     time.Duration

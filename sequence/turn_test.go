@@ -45,7 +45,7 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 			t.Errorf("got up to %d reservations at a time, want 1", sc.most)
 		}
 		if ending := sequence.Inside(s).Ending(); ending != 0 {
-			t.Errorf("%d turns are kept", ending)
+			t.Errorf("%d locks are kept", ending)
 		}
 	})
 }

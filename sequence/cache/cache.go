@@ -431,7 +431,7 @@ func (c *Cache) Next() uint64 {
 	return c.stock.next()
 }
 
-// Start returns the first number of each period.
+// Start returns the first number of each period: the counter of the sequence itself never moves.
 func (c *Cache) Start() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

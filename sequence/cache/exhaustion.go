@@ -25,6 +25,7 @@ type Limits struct {
 	End   uint64 // the lowest of MAXVALUE, the id column, the owning column and 2^53-1 if json_safe
 }
 
+// LimitsOf returns the range of the sequence that a row is of.
 func LimitsOf(r *store.Row) Limits {
 	return Limits{first: max(r.Def.Min, 1), End: r.Max}
 }

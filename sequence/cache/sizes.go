@@ -10,7 +10,7 @@ import (
 // rate at which numbers are taken, or the CACHE that was typed. Its owner synchronises.
 type sizes struct {
 	exact uint64        // the typed CACHE n, or 0 for adaptive
-	cover time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
+	cover time.Duration // of the sequence's own definition; 0: Cover of [Sizing]
 	size  uint64        // of the next segment
 	low   uint64        // with fewer cached, the next segment is fetched
 

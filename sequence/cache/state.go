@@ -33,7 +33,7 @@ type State struct {
 	Waiting   int    // callers without a number
 	Reserving bool   // a reservation is in flight
 
-	End       uint64  // where a warning is due before
+	End       uint64  // the last number; a warning comes before it
 	Used      float64 // how much of the numbers up to End was reserved, in percent
 	Rate      float64 // numbers per second that are taken here now
 	ToEnd     time.Duration

@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// How one of several coordinators decides, once for all. Each member that stays has to accept
-// the change, and none takes that back: once all have accepted, the change is decided. One that
-// will never accept decides against it. Who writes under a lower ballot than the highest that a
-// member has promised changes nothing any more. Whoever takes over raises it first, and so finds
-// what can be decided no more. He has nobody accept anything: he finishes, or aborts.
+// How one of several coordinators decides, once for all. Each member that stays has to accept the
+// change, and never takes that back. Once all have accepted, the change is decided. One that has
+// promised never to accept decides against it. A member changes nothing under a ballot below the
+// highest that it has promised. A coordinator that takes over first raises the ballot on every
+// member, and so finds out what can no longer be decided. It makes no member accept: it finishes
+// the change, or aborts it.
 
 // newBallot is above seen and nobody else's.
 func (c *Coordinator) newBallot(seen uint64) uint64 {
 	return (seen>>32+1)<<32 | uint64(c.config.Random())
 }
 
-// propose writes the plan down on all that can be reached, in one order for all coordinators, so
-// that of several at once exactly one gets it: whoever meets another's aborts his own.
+// propose writes the plan down on all members that can be reached, in the same order for all
+// coordinators. So of several at once exactly one gets through: one that meets another's plan
+// aborts its own.
 func (c *Coordinator) propose() error {
 	c.ballot = c.newBallot(0)
 	return c.each(c.plan.everyone(), func(m Member, s Store) error {
@@ -34,8 +36,9 @@ func (c *Coordinator) propose() error {
 	})
 }
 
-// sameServers passes over servers that stand at the address of a member and are another one, set
-// up in its place since: they know nothing of what that has accepted and given.
+// sameServers passes over a server at a member's address that is another one, set up there since:
+// it knows nothing of what the member has accepted and given. It returns the highest ballot that
+// the others have promised for the change.
 func (c *Coordinator) sameServers() (highest uint64) {
 	for _, m := range c.reports(c.plan.everyone()) {
 		if m.Member.ID != "" && m.ID != m.Member.ID {
@@ -47,9 +50,9 @@ func (c *Coordinator) sameServers() (highest uint64) {
 	return highest
 }
 
-// takeOver makes this the coordinator of a change that another began, or that it began itself and
-// does not know how far it came. It returns whether that is decided: if not, one of those that
-// stay has not accepted, and never will. From then on the other one changes nothing.
+// takeOver makes this the coordinator of a change that another began, or whose outcome it does not
+// know. From then on the other one changes nothing. decided reports whether the change is decided.
+// If not, a member that stays has not accepted it, and never will.
 func (c *Coordinator) takeOver() (decided bool, err error) {
 	c.ballot, c.base = c.newBallot(c.sameServers()), c.plan.Number
 	staying := c.plan.staying()
@@ -95,8 +98,8 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 	return false, &Error{Finding: finding, Remedy: "bring it back, and say " + c.plan.statement() + " again", Err: why}
 }
 
-// accept has all members that stay accept the change. Then it is decided. Each has the floors by
-// then, and the proxies, and whoever finishes the change gets them from one of these.
+// accept makes all members that stay accept the change. Then it is decided. By then each has the
+// floors and the proxies, and who finishes the change gets them from one of these.
 func (c *Coordinator) accept(floors Floors, holders Holders) error {
 	c.accepting = true
 	for _, m := range c.plan.staying() {
@@ -114,9 +117,9 @@ func (c *Coordinator) accept(floors Floors, holders Holders) error {
 	return nil
 }
 
-// abort lets the members go on as before a change that is never decided: nobody was asked to accept
-// it yet, or takeOver has found one that stays and never will. Each that goes on notes that, so
-// that nobody who comes later takes the change for decided.
+// abort lets the members go on as before a change that is never decided: no member was asked to
+// accept it, or takeOver found one that stays and never will. Each member that goes on records
+// that, so that nobody later takes the change for decided.
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
 	missing, _ := c.awayOf(c.plan.everyone())

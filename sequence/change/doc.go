@@ -18,5 +18,5 @@
 // The package knows no SQL and no network. Its tests try it on simulated members, in every
 // order of steps that was thought of.
 //
-// Start from [Coordinator].
+// Start at [Coordinator].
 package change

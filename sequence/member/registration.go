@@ -53,8 +53,9 @@ func (v *Server) Enlist(ctx context.Context) error {
 
 // Beat writes that this process lives, and the last changes it obeys. It writes those only where
 // they are the last ones: they may have been read on another node, or before the table was
-// restored, and be lost. Then they prove nothing about later changes. It reports as listed false if
-// the entry is gone: then somebody believes that this process has no cached numbers.
+// restored, and be lost. Then they prove nothing about later changes. reported says that the
+// version was written; listed is false if the entry is gone: then somebody believes that this
+// process has no cached numbers.
 func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.Registry
 	if !g.Listed.Load() {

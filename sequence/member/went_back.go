@@ -21,7 +21,7 @@ import (
 // This file notices that the row of a sequence has gone back: by a restored backup, a server that
 // lost its last second, or somebody's UPDATE. [floor.Marks] knows the numbers that this process
 // had. The row itself shows those of other proxies: the follower looks at it in each round, and
-// nobody lowers it within an epoch while another proxy is registered (see giveBack). So a row that
+// nobody lowers it within an epoch while another proxy is registered (see GiveBack). So a row that
 // is lower than it was seen has gone back. The row of a worker's ticks may be lowered by its last
 // user: what others saw of it does not count.
 

@@ -9,5 +9,5 @@
 // cluster_model_test.go the crashes of Galera and of group replication. Where a schedule found
 // a fault, a test on real servers shows it, too.
 //
-// Start from [World] for members, from [Group] for the nodes of a group.
+// Start at [World] for members, from [Group] for the nodes of a group.
 package simulation
