@@ -151,7 +151,7 @@ func newEnv(t testing.TB, s setup) *env {
 		Servers: []sequence.ServerOptions{{
 			Addr: e.Servers[0].Addr(), User: e.User, Password: e.Password, Database: e.SequenceSchema,
 		}},
-		CreateTable: true, Logger: log,
+		Tuning: sequence.Tuning{CreateTable: true}, Logger: log,
 	}
 	if s.Sequence != nil {
 		s.Sequence(&seq)

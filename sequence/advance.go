@@ -49,7 +49,7 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 		}
 		from := q.numbers
 		if n > d && !q.numbers.Ordered() {
-			from, err = s.stepped(q, n/d)
+			from, err = s.stepCache(q, n/d)
 		}
 		var first, step uint64
 		if err == nil {
@@ -88,9 +88,9 @@ func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) 
 	}
 }
 
-// stepped returns the cache of a sequence for steps of n. ErrUnknown: q was dropped meanwhile, so
+// stepCache returns the cache of a sequence for steps of n. ErrUnknown: q was dropped meanwhile, so
 // that nobody would end it.
-func (s *Sequences) stepped(q *sequence, n uint64) (*cache.Cache, error) {
+func (s *Sequences) stepCache(q *sequence, n uint64) (*cache.Cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

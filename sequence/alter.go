@@ -38,21 +38,21 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if q, err := s.find(r.ctx, name, s.patience(r.ctx)); err == nil && q.periods != nil {
-		return q.periods.alter(ctx, r, name, a)
-	}
+	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	switch {
+	case err == nil && q.periods != nil:
+		return q.periods.alter(ctx, r, name, a)
 	case a.Restart != nil && a.Force:
-		q, err := s.find(r.ctx, name, s.patience(r.ctx))
+		row := string(name) // if the sequence is not found here, the members find it
 		if err == nil {
 			if err := q.mayAlter(&a); err != nil {
 				return Altered{}, err
 			}
+			if !q.kind.IsPlain() {
+				row = q.name // the row of its counter
+			}
 		}
-		if err == nil && !q.kind.IsPlain() {
-			return s.restart(ctx, q.name, a, false)
-		}
-		return s.restart(ctx, string(name), a, false)
+		return s.restart(ctx, row, a, false)
 	case a.Order != nil && *a.Order:
 		return s.makeOrdered(ctx, name, a)
 	}

@@ -48,24 +48,8 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 
 // create is Create, also of the counter of a period.
 func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
-	if o.Name == "" || len(o.Name) > maxNameBytes {
-		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
-	}
-	if strings.Trim(o.Name, " ") == "" {
-		return Created{}, define.BadOption("sequence name %q, want more than blanks", o.Name)
-	}
-	if strings.HasSuffix(o.Name, " ") {
-		// Most servers take it for the name without them.
-		return Created{}, define.BadOption("sequence name %q ends in a blank", o.Name)
-	}
-	if define.IsCounter(o.Name) {
-		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, define.CounterSuffix)
-	}
-	if _, ok := define.WorkerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
-		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, define.WorkerMark)
-	}
-	if _, ok := define.PeriodOf(o.Name); ok && !o.Kind.IsPlain() && !o.Period {
-		return Created{}, define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, define.PeriodMark)
+	if err := checkName(&o); err != nil {
+		return Created{}, err
 	}
 	def := o.Definition()
 	if err := def.Check(math.MaxUint64); err != nil {
@@ -111,6 +95,30 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 		}
 	}
 	return made.Created, nil
+}
+
+// checkName returns an error if no sequence may have the name.
+func checkName(o *agree.New) error {
+	if o.Name == "" || len(o.Name) > maxNameBytes {
+		return define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
+	}
+	if strings.Trim(o.Name, " ") == "" {
+		return define.BadOption("sequence name %q, want more than blanks", o.Name)
+	}
+	if strings.HasSuffix(o.Name, " ") {
+		// Most servers take it for the name without them.
+		return define.BadOption("sequence name %q ends in a blank", o.Name)
+	}
+	if define.IsCounter(o.Name) {
+		return define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, define.CounterSuffix)
+	}
+	if _, ok := define.WorkerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
+		return define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, define.WorkerMark)
+	}
+	if _, ok := define.PeriodOf(o.Name); ok && !o.Kind.IsPlain() && !o.Period {
+		return define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, define.PeriodMark)
+	}
+	return nil
 }
 
 // warnOfCycle logs that a sequence gives its numbers again, as CYCLE asks.
@@ -200,9 +208,15 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, await.ErrPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*limit.SeenError)) && !errors.Is(err, link.ErrOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
-			err = s.whyNot() // the end of the wait itself says nothing
+		if !saysWhy(err) {
+			err = s.whyNot()
 		}
 	}
 	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: store.WithGrants(err, s.opts.Servers[0].Database)}
+}
+
+// saysWhy reports whether an error says more than that a wait has ended.
+func saysWhy(err error) bool {
+	return errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*unheardError)) || errors.As(err, new(*limit.SeenError)) ||
+		errors.Is(err, link.ErrOutcome) || errors.Is(err, errEnlisting) || errors.Is(err, errUnlisted)
 }

@@ -89,15 +89,15 @@ func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
 	if first, err = k.keys.Wait(ctx, n); err != nil {
-		err = k.promised(err, time.Since(begin))
+		err = k.failed(err, time.Since(begin))
 	}
 	k.waits.Add(1)
 	k.seq.numbers.Score.Ended(time.Since(begin), endOf(err))
 	return first, 1, err
 }
 
-// promised turns an error of the generator into what Take promises.
-func (k *clocked) promised(err error, waited time.Duration) error {
+// failed turns an error of the generator into what Take promises.
+func (k *clocked) failed(err error, waited time.Duration) error {
 	q := k.seq
 	var wait *snowflake.WaitError
 	var run *snowflake.RunError
@@ -121,7 +121,7 @@ func (k *clocked) promised(err error, waited time.Duration) error {
 	default:
 		err = q.owner.whyNot()
 	}
-	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.members.NameFor(q.name), Waited: waited, Err: err}
+	return q.unavailable(waited, err)
 }
 
 // runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
@@ -168,7 +168,7 @@ func (k *clocked) renew() {
 		} else if !k.end {
 			pause = k.trouble.GoesOn(s.log, name, k.keys.State().Ticks, err, &s.common.Timing)
 		}
-		again := err != nil && !k.end && k.keys.Waited()
+		again := err != nil && !k.end && k.keys.IsAwaited()
 		k.renewing = again
 		k.mu.Unlock()
 		if err == nil {
@@ -193,17 +193,24 @@ func (k *clocked) note(now time.Time) {
 }
 
 // givesNow is that of a sequence.
-func (k *clocked) givesNow() (reserved bool, err error) {
-	reserved = k.keys.State().Ticks > 0
+func (k *clocked) givesNow() (cached bool, err error) {
+	cached = k.keys.State().Ticks > 0
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.end, reserved:
-		return reserved && !k.end, nil
+	case k.end:
+		return false, nil
+	case cached:
+		return true, nil
 	case k.renewing && k.trouble.Err != nil:
-		return false, k.seq.unavailable(k.trouble.Err)
+		return false, k.seq.unavailable(0, k.trouble.Err)
 	}
 	return false, nil
+}
+
+// rowOf returns the name of the row of a worker.
+func (k *clocked) rowOf(worker uint64) string {
+	return define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))
 }
 
 // Last implements [snowflake.Ticks]: it makes the row of a worker that has none.
@@ -211,8 +218,7 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	if k.away(worker) {
 		return 0, false, snowflake.ErrAway
 	}
-	s, name := k.seq.owner, define.WorkerName(define.ShownName(k.seq.name), worker)
-	row := define.CounterName(name)
+	s, row := k.seq.owner, k.rowOf(worker)
 	if ok, err := s.members.Recordable(ctx, row, first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
@@ -230,7 +236,7 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 		return 0, false, err
 	}
 	made, err := s.Create(ctx, CreateOptions{
-		Name: name, Kind: kind.NewTicks(), Max: k.seq.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
+		Name: define.ShownName(row), Kind: kind.NewTicks(), Max: k.seq.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
 		Comment: "ticks of a worker of sequence " + define.ShownName(k.seq.name),
 	})
 	switch {
@@ -249,12 +255,12 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 func (k *clocked) away(worker uint64) bool {
 	a := k.seq.owner.members
 	w := a.Now()
-	return w.Several() && w.AnyLive() && a.Next.Home(&w.Among, define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
+	return w.Several() && w.AnyLive() && a.Next.Home(&w.Among, k.rowOf(worker)).Away()
 }
 
 // Reserve implements [snowflake.Ticks].
 func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s, name := k.seq.owner, []byte(define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker)))
+	s, name := k.seq.owner, []byte(k.rowOf(worker))
 	for again := true; ; again = false {
 		q, err := s.findAny(ctx, name, s.patience(ctx))
 		if err != nil {
@@ -292,8 +298,7 @@ func (s *Sequences) regainTicks(all []*sequence) {
 			continue
 		}
 		for _, unused := range q.clocked.keys.Unused() {
-			name := define.CounterName(define.WorkerName(define.ShownName(q.name), unused.Worker))
-			worker := s.names.get([]byte(name))
+			worker := s.names.get([]byte(q.clocked.rowOf(unused.Worker)))
 			if worker == nil || !worker.countsTicks() {
 				continue
 			}

@@ -92,7 +92,7 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	}()
 	stacks := make([]byte, 1<<20)
 	eventually(t, "it has found the sequence", func() bool {
-		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepped(")
+		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepCache(")
 	})
 	end("photos") // its row exists
 	letGo()

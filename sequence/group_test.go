@@ -84,7 +84,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 		m.links = append(m.links, link)
 		server.Nodes = append(server.Nodes, sequence.Node{Addr: link.Addr()})
 	}
-	o := sequence.Options{Servers: []sequence.ServerOptions{server}, CreateTable: true, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
+	o := sequence.Options{Servers: []sequence.ServerOptions{server}, Tuning: sequence.Tuning{CreateTable: true, CacheSize: 10, AllocateTimeout: 15 * time.Second}, Logger: zap.New(core)}
 	quick(&o)
 	for _, f := range change {
 		f(&o)

@@ -55,7 +55,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 		return err
 	}
 	q = q.now()
-	if held, err := q.givesNow(); held || err != nil {
+	if cached, err := q.givesNow(); cached || err != nil {
 		return err
 	}
 	if !s.begin() {

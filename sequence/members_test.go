@@ -38,7 +38,7 @@ func newFleet(t testing.TB, n int) fleet {
 
 func (f fleet) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
-	o := sequence.Options{NoDirectWriters: true}
+	o := sequence.Options{Tuning: sequence.Tuning{NoDirectWriters: true}}
 	for _, p := range f {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}

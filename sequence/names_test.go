@@ -254,8 +254,8 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		"network":              {Servers: []sequence.ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},
 		"negative dial":        {Servers: []sequence.ServerOptions{{DialTimeout: -1, Addr: "127.0.0.1:3306", Database: "app"}}},
 		"long table name":      {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306", Database: "app", Table: strings.Repeat("t", 57)}}},
-		"negative cover":       {Servers: []sequence.ServerOptions{good}, OutageCover: -1},
-		"negative allocate":    {Servers: []sequence.ServerOptions{good}, AllocateTimeout: -1},
+		"negative cover":       {Servers: []sequence.ServerOptions{good}, Tuning: sequence.Tuning{OutageCover: -1}},
+		"negative allocate":    {Servers: []sequence.ServerOptions{good}, Tuning: sequence.Tuning{AllocateTimeout: -1}},
 		"unheard-of durabilty": {Servers: []sequence.ServerOptions{good}, Durability: "eventual"},
 	} {
 		if _, err := sequence.New(o); !errors.Is(err, define.ErrBadOption) {

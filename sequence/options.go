@@ -43,6 +43,8 @@ const (
 // Options says where the sequences live and how they are cached. Zero values mean the default that
 // each field names.
 type Options struct {
+	Tuning
+
 	// Servers are the sequence servers. Where there are several, a plan is in force among them, and
 	// counts: this is where it is looked for. With InterleaveStep, where none is in force, the
 	// first plan is made of them, if their rows stand as that has them.
@@ -52,33 +54,12 @@ type Options struct {
 	Interleave string
 	// Block is how many numbers a block has then; 0 means 10,000.
 	Block uint64
-	// CacheSize is how many numbers are reserved at once while a sequence is used little; 0 means
-	// 1000.
-	CacheSize uint64
-	// OutageCover is for how long the numbers in memory should last at the present rate; 0 means 15
-	// minutes.
-	OutageCover time.Duration
-	// AllocateTimeout bounds how long one caller waits for a number; 0 means 3 seconds. Where the
-	// context of a call has a value for [WaiterKey], that says for how long its caller has waited
-	// here already for the same answer, and the call waits only for what is left, or a moment.
-	AllocateTimeout time.Duration
-	// CreateUnknown makes Take create a sequence that does not exist, starting at 1 (or above its
-	// tombstone).
-	CreateUnknown bool
-	// CreateTable allows the table to be created when it is missing.
-	CreateTable bool
 	// StateDir is a directory of this process alone, where it keeps what the next one has to know:
 	// see docs/operations.md. It is made if its parent is there. Empty: nothing is kept.
 	StateDir string
 	// WorkerID is the only worker whose ticks this process takes, of each sequence of kind
 	// SNOWFLAKE; nil: any that is free.
 	WorkerID *uint64
-	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its
-	// nodes is seen: see group.Ceilings.StillHolds.
-	OrderWithoutReplica bool
-	// NoDirectWriters: no application counts in the table itself, which matters when the set of
-	// sequence servers is changed.
-	NoDirectWriters bool
 	// Durability is DurabilityStrict (also if empty) or DurabilityRelaxed.
 	Durability string
 	// Logger may be nil.
@@ -141,8 +122,7 @@ func (o Options) withDefaults() (Options, error) {
 			return o, define.BadOption("servers: %v", &members.GroupError{Name: o.Servers[i].Addr})
 		}
 		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+store.PlanStartSuffix) > store.MaxIdentifier {
-			return o, define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
-				o.Servers[i].Table, store.MaxIdentifier-len(store.PlanStartSuffix), store.PlanStartSuffix)
+			return o, tooLong(o.Servers[i].Table, store.PlanStartSuffix)
 		}
 	}
 	switch {
@@ -157,15 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Block > members.MaxBlock {
 		return o, define.BadOption("block %d: want up to %d", o.Block, uint64(members.MaxBlock))
 	}
-	if o.CacheSize == 0 {
-		o.CacheSize = DefaultCacheSize
-	}
-	if o.OutageCover == 0 {
-		o.OutageCover = DefaultOutageCover
-	}
-	if o.AllocateTimeout == 0 {
-		o.AllocateTimeout = DefaultAllocateTimeout
-	}
+	o.Tuning.setDefaults()
 	if o.OutageCover < 0 || o.AllocateTimeout < 0 {
 		return o, define.BadOption("outage cover %v and allocate timeout %v must not be negative", o.OutageCover, o.AllocateTimeout)
 	}
@@ -221,12 +193,17 @@ func (o *ServerOptions) setDefaults() error {
 	case o.Database == "":
 		return define.BadOption("database of the sequence table is empty")
 	case utf8.RuneCountInString(o.Table+store.OptionsSuffix) > store.MaxIdentifier:
-		return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
-			o.Table, store.MaxIdentifier-len(store.OptionsSuffix), store.OptionsSuffix)
+		return tooLong(o.Table, store.OptionsSuffix)
 	case o.DialTimeout < 0 || o.IOTimeout < 0 || o.MaxConns < 0:
 		return define.BadOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}
 	return nil
+}
+
+// tooLong is the error for a sequence table whose name leaves no room for a suffix.
+func tooLong(table, suffix string) error {
+	return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+		table, store.MaxIdentifier-len(suffix), suffix)
 }
 
 // setNodes checks the nodes and has the group called by all of their addresses.

@@ -34,11 +34,11 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	if err == nil {
 		return alteredTo(&changed), nil
 	}
-	left := s.takeBackOrder(ctx, &changed)
-	var held *CachedError
-	if errors.As(err, &held) {
-		held.Sequence, held.Table, held.Order = changed.Name, s.members.First().Table.Proxies, left
-		return Altered{}, held
+	after := s.takeBackOrder(ctx, &changed)
+	var cached *CachedError
+	if errors.As(err, &cached) {
+		cached.Sequence, cached.Table, cached.Order = changed.Name, s.members.First().Table.Proxies, after
+		return Altered{}, cached
 	}
 	return Altered{}, r.failed(string(name), err)
 }

@@ -151,7 +151,7 @@ func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	const name = "photos"
 	e := startEstate(t, 2)
-	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.server()}, CreateTable: true})
+	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.server()}, Tuning: sequence.Tuning{CreateTable: true}})
 	sequence.Inside(s).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 })
 	mustCreate(t, s, sequence.CreateOptions{Name: name})
 	mustTake(t, s, name, 1)

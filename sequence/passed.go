@@ -22,9 +22,9 @@ func (e *unheardError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "sequence %q goes on above %d, but a fail-over could hide from other proxies that lower numbers which they hold are void: %v; "+
 		"and not all proxies have confirmed that they gave those up: ", e.row.Name, e.row.Past, e.nodes)
-	var held *CachedError
-	if errors.As(e.silent, &held) {
-		held.list(&text)
+	var cached *CachedError
+	if errors.As(e.silent, &cached) {
+		cached.list(&text)
 	} else {
 		text.WriteString(e.silent.Error())
 	}
@@ -53,9 +53,9 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 			defer stop()
 		}
 		if silent := s.waitForProxies(wait, r.Version); silent != nil && lost != nil {
-			var held *CachedError
-			if errors.As(silent, &held) {
-				held.Table = s.members.First().Table.Proxies
+			var cached *CachedError
+			if errors.As(silent, &cached) {
+				cached.Table = s.members.First().Table.Proxies
 			}
 			return &unheardError{row: r, nodes: lost, silent: silent}
 		}

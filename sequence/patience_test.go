@@ -172,7 +172,7 @@ func (l late) Value(key any) any {
 // One statement may wait for several things: that its sequence is found, for the distance of its
 // numbers, for a number. Its caller waits for all that together.
 func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
-	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
+	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, Tuning: sequence.Tuning{AllocateTimeout: 3 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -176,7 +177,6 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 
 // failed turns an error into what Take promises.
 func (p *periods) failed(ctx context.Context, err error, waited time.Duration) error {
-	s := p.seq.owner
 	if final(err) {
 		return err
 	}
@@ -185,14 +185,14 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 			return cause
 		}
 		if errors.Is(err, cause) {
-			err = s.whyNot()
+			err = p.seq.owner.whyNot()
 		}
 	}
 	var away *UnavailableError
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return &UnavailableError{Sequence: define.ShownName(p.seq.name), Server: s.members.NameFor(p.seq.name), Waited: waited, Err: err}
+	return p.seq.unavailable(waited, err)
 }
 
 // final reports whether waiting does not mend an error.
@@ -376,11 +376,7 @@ func (p *periods) past(at time.Time) (over []*period) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.known {
-		in := false
-		for _, is := range kept {
-			in = in || of.is == is
-		}
-		if !in {
+		if !slices.Contains(kept, of.is) {
 			over = append(over, of)
 		}
 	}

@@ -84,7 +84,7 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Comment: "of photos"})
-	elsewhere := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.options(1)}, CreateTable: true})
+	elsewhere := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.options(1)}, Tuning: sequence.Tuning{CreateTable: true}})
 	for _, name := range []string{"photos", "albums"} {
 		mustCreate(t, elsewhere, sequence.CreateOptions{Name: name, Start: 5000})
 		if got := mustTake(t, elsewhere, name, 1); got != 5000 {

@@ -28,7 +28,7 @@ func copyOfAMember(t *testing.T, user string) {
 	copied := newFleet(t, 1)[0]
 	copied.becomes(t, f[0])
 
-	o := sequence.Options{NoDirectWriters: true}
+	o := sequence.Options{Tuning: sequence.Tuning{NoDirectWriters: true}}
 	for _, p := range []place{copied, f[0], f[1]} {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}
@@ -63,7 +63,7 @@ func TestTwoServersThatMayBeOneMemberGiveNoNumbers(t *testing.T) {
 	renamed.Servers[0].Addr = strings.Replace(renamed.Servers[0].Addr, "127.0.0.1", "localhost", 1)
 	refused := func(all ...sequence.Options) {
 		t.Helper()
-		o := sequence.Options{NoDirectWriters: true}
+		o := sequence.Options{Tuning: sequence.Tuning{NoDirectWriters: true}}
 		for i := range all {
 			o.Servers = append(o.Servers, all[i].Servers...)
 		}

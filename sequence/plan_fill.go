@@ -2,10 +2,12 @@ package sequence
 
 import (
 	"context"
+	"slices"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/steps"
+	"seqproxy/sequence/store"
 )
 
 // Fill implements [change.Servers]. It does not wait for a proxy that is silent for long.
@@ -25,10 +27,7 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 			if err != nil {
 				break
 			}
-			waiting := false
-			for i := range all {
-				waiting = waiting || all[i].Version < version && !all[i].Stale()
-			}
+			waiting := slices.ContainsFunc(all, func(one store.Proxy) bool { return one.Version < version && !one.Stale() })
 			if !waiting || !await.Pause(ctx, p.s.timing.fillPoll) {
 				break
 			}

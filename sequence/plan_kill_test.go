@@ -52,7 +52,7 @@ func TestCoordinatorProcess(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sequence.New(sequence.Options{Servers: c.Servers[:1], CreateTable: true, NoDirectWriters: true})
+	s, err := sequence.New(sequence.Options{Servers: c.Servers[:1], Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

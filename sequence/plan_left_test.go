@@ -251,7 +251,7 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	}
 	patient := e.options(0)
 	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
-	other := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{patient}, NoDirectWriters: true})
+	other := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{patient}, Tuning: sequence.Tuning{NoDirectWriters: true}})
 	for _, l := range e.links[1:] {
 		l.Hold()
 	}

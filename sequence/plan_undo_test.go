@@ -153,7 +153,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 	e.wantFrozen(t, 1, "photos")
 	e.links[1].Mend()
-	watcher, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true})
+	watcher, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -486,8 +486,8 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	s, err := sequence.New(sequence.Options{
-		Servers:         []sequence.ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: time.Minute, IOTimeout: time.Minute}},
-		AllocateTimeout: 200 * time.Millisecond,
+		Servers: []sequence.ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: time.Minute, IOTimeout: time.Minute}},
+		Tuning:  sequence.Tuning{AllocateTimeout: 200 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

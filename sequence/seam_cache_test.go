@@ -58,7 +58,7 @@ func (in Inner) Parts(name string) int { return len(in.s.cachesOf(in.Cache(name)
 
 // Step makes a cache of whole steps.
 func (in Inner) Step(c Cache, n uint64) error {
-	_, err := in.s.stepped(c.q, n)
+	_, err := in.s.stepCache(c.q, n)
 	return err
 }
 

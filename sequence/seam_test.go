@@ -125,7 +125,7 @@ func (in Inner) Round(ctx context.Context) error { return in.s.follower.Round(ct
 func (in Inner) SeeChanges(ctx context.Context) { in.s.seeChanges(ctx) }
 
 // ForgetScore drops what is counted under a name.
-func (in Inner) ForgetScore(name string) { in.s.scores.Drop(name) }
+func (in Inner) ForgetScore(name string) { in.s.counters.Scores.Drop(name) }
 
 // KeptOwners are those in the state file.
 func (in Inner) KeptOwners() *Owners { return in.s.owners.kept() }

@@ -42,8 +42,8 @@ func (q *sequence) cachesLocked() []*cache.Cache {
 	return append([]*cache.Cache{q.numbers}, slices.Collect(maps.Values(q.steps))...)
 }
 
-// stepped returns the caches of steps.
-func (q *sequence) stepped() []*cache.Cache {
+// stepCaches returns the caches of steps.
+func (q *sequence) stepCaches() []*cache.Cache {
 	q.owner.mu.Lock()
 	defer q.owner.mu.Unlock()
 	return slices.Collect(maps.Values(q.steps))
@@ -164,7 +164,6 @@ func (q *sequence) givesNow() (cached bool, err error) {
 }
 
 // unavailable is the error for who gets no number.
-func (q *sequence) unavailable(cause error) error {
-	server, _ := q.owner.common.Owner.WhyNot(q.name)
-	return &UnavailableError{Sequence: define.ShownName(q.name), Server: server, Err: cause}
+func (q *sequence) unavailable(waited time.Duration, cause error) error {
+	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.members.NameFor(q.name), Waited: waited, Err: cause}
 }

@@ -30,11 +30,7 @@ import (
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
 type reserver interface {
-	// Reserve returns a segment of at most want and at least need numbers, which are the caller's
-	// alone. If the outcome of the commit is unknown it returns an error and the range is never
-	// used. Besides what the context brings, errors are ErrUnknown, ErrExhausted (fewer than need
-	// are left), ErrUnfit, or temporary.
-	Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
+	cache.Reserver
 	// GiveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
 	// reports whether it did. epoch is the one in which seg was in memory; if it is over, nothing
 	// is given back.
@@ -84,8 +80,6 @@ type Sequences struct {
 	following bool
 	changes   uint64      // guarded by mu; rises when a change is heard, and when it is obeyed
 	gone      stats.Tally // guarded by mu; of caches that were dropped
-
-	scores *stats.Scores
 }
 
 // New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps
@@ -98,12 +92,13 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(),
-		stopping: make(chan struct{}), sequences: make(map[string]*sequence), ending: make(map[string]await.Lock), scores: stats.NewScores(),
+		stopping: make(chan struct{}), sequences: make(map[string]*sequence), ending: make(map[string]await.Lock),
 		timing: opts.timing,
 	}
-	s.counters.Scores = s.scores
+	s.counters.Scores = stats.NewScores()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.tuning.Store(opts.tuning())
+	tuning := opts.Tuning
+	s.tuning.Store(&tuning)
 	if s.members, err = s.newMembers(); err != nil {
 		return nil, err
 	}
@@ -208,7 +203,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (q *sequen
 		if q, err = s.findOrCreate(ctx, name, deadline); err != nil {
 			if unserved(err) {
 				// nobody knows whether there is such a sequence, so it is one of the others
-				s.scores.Find(string(name)).Ended(time.Since(begin), endOf(err))
+				s.counters.Scores.Find(string(name)).Ended(time.Since(begin), endOf(err))
 			}
 			return nil, took, err
 		}
@@ -400,8 +395,8 @@ func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*
 	}
 	if q == nil {
 		q = newSequence(s, found)
-		if held, ok := s.ending[found.Name]; ok {
-			q.numbers.Reserving = held
+		if lock, ok := s.ending[found.Name]; ok {
+			q.numbers.Reserving = lock
 			delete(s.ending, found.Name)
 		}
 		s.sequences[found.Name] = q
@@ -442,7 +437,7 @@ func (s *Sequences) removeLocked(q *sequence) {
 		s.common.Notices.Take(q.name)
 		s.bury(q)
 		if !q.hidden { // else its counts are those of another one
-			s.scores.Drop(q.name)
+			s.counters.Scores.Drop(q.name)
 		}
 	}
 }

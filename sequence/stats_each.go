@@ -97,13 +97,13 @@ func (s *Sequences) BySequence() []SequenceStats {
 	by := make(map[*stats.Score]*SequenceStats)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.scores.All() {
+	for _, one := range s.counters.Scores.All() {
 		by[one] = countedBy(one.Read())
 	}
 	count := func(of *stats.Score, t stats.Tally) *SequenceStats {
 		st := by[of]
 		if st == nil { // a sequence was dropped that had the name of a ticket table
-			st = by[&s.scores.Others]
+			st = by[&s.counters.Scores.Others]
 		}
 		st.count(t)
 		return st

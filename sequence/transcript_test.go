@@ -277,7 +277,7 @@ func recordImport(t *testing.T, r *recorder) {
 // several is a proxy of several members, which are new, but for rows.
 func (r *recorder) several(n int, rows func(i int) map[string]uint64, change ...func(*sequence.Options)) (fleet, *sequence.Sequences) {
 	r.t.Helper()
-	f, o := make(fleet, n), sequence.Options{NoDirectWriters: true}
+	f, o := make(fleet, n), sequence.Options{Tuning: sequence.Tuning{NoDirectWriters: true}}
 	for i := range f {
 		f[i] = r.place().withTable(r.t, rows(i))
 		o.Servers = append(o.Servers, f[i].options().Servers...)

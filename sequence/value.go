@@ -160,13 +160,13 @@ func (s *Sequences) flush(ctx context.Context, c *cache.Cache) error {
 	if done {
 		c.Settle(stats.UnusedReturned, seg.Remaining())
 		s.members.Marks.KeepLowered(c.Name)
-		c.WentBack(seg.Next() - 1)
+		c.Returned(seg.Next() - 1)
 		return nil
 	}
 	if errors.Is(err, link.ErrOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
 		s.members.Marks.KeepLowered(c.Name)
-		c.WentBack(seg.Next() - 1)
+		c.Returned(seg.Next() - 1)
 	} else {
 		s.members.Marks.UndoLower(c.Name, mark)
 	}

@@ -27,8 +27,8 @@ func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, gatherer
 	t.Helper()
 	log := zap.NewNop()
 	sequences, err := sequence.New(sequence.Options{
-		Servers:     []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: server.Schema(t)}},
-		CreateTable: true, Logger: log,
+		Servers: []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: server.Schema(t)}},
+		Tuning:  sequence.Tuning{CreateTable: true}, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)

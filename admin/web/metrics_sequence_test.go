@@ -18,8 +18,8 @@ import (
 func TestSequenceMetrics(t *testing.T) {
 	server := mysqltest.Shared(t)
 	s, err := sequence.New(sequence.Options{
-		Servers:     []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: server.Schema(t)}},
-		CreateTable: true, CacheSize: 10, OutageCover: time.Nanosecond, StateDir: t.TempDir() + "/state",
+		Servers: []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: server.Schema(t)}},
+		Tuning:  sequence.Tuning{CreateTable: true, CacheSize: 10, OutageCover: time.Nanosecond}, StateDir: t.TempDir() + "/state",
 	})
 	if err != nil {
 		t.Fatal(err)

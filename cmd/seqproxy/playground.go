@@ -173,7 +173,7 @@ func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err 
 	}
 	first := sequence.ServerOptions{User: all[0].User, Database: all[0].Database}
 	first.Network, first.Addr = all[0].Address.Split()
-	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{first}, CreateTable: true, NoDirectWriters: true, Logger: log})
+	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{first}, Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}, Logger: log})
 	if err != nil {
 		return err
 	}

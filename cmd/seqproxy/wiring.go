@@ -18,23 +18,19 @@ import (
 
 // The functions here turn the configuration into the options of each part.
 
+// sequenceOptions returns the configured options of sequences. A reload needs no log.
 func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (sequence.Options, error) {
-	q, tuning := &cfg.Sequence, sequenceTuning(cfg)
+	q := &cfg.Sequence
 	opts := sequence.Options{
-		CacheSize:           tuning.CacheSize,
-		OutageCover:         tuning.OutageCover,
-		AllocateTimeout:     tuning.AllocateTimeout,
-		CreateUnknown:       tuning.CreateUnknown,
-		CreateTable:         tuning.CreateTable,
-		StateDir:            q.StateDir,
-		OrderWithoutReplica: tuning.OrderWithoutReplica,
-		Durability:          string(q.Durability),
-		NoDirectWriters:     tuning.NoDirectWriters,
-		Logger:              log,
-		Interleave:          string(q.Interleave),
-		Block:               uint64(q.Block),
+		Tuning:     sequenceTuning(cfg),
+		StateDir:   q.StateDir,
+		Durability: string(q.Durability),
+		Logger:     log,
+		Interleave: string(q.Interleave),
+		Block:      uint64(q.Block),
 	}
-	if worker := uint64(q.WorkerID); q.WorkerID >= 0 {
+	if q.WorkerID >= 0 {
+		worker := uint64(q.WorkerID)
 		opts.WorkerID = &worker
 	}
 	for _, server := range q.Servers {
@@ -121,6 +117,7 @@ func fileUses(cfg *conf.Config) (uses []tlsfiles.Use) {
 	return uses
 }
 
+// shardOptions returns the configured shards.
 func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (backend.Options, error) {
 	opts := backend.Options{
 		Default:        cfg.DefaultShard,
@@ -139,7 +136,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 		}
 		for _, n := range s.Nodes {
 			o.Nodes = append(o.Nodes, string(n.Address))
-			// This account exists on the server for certain.
+			// The account for sequences exists on this server for certain; a user's may not.
 			for _, server := range cfg.Sequence.Servers {
 				if slices.Contains(server.Addresses(), n.Address) && s.User == "" {
 					o.Probe = backend.Credentials{User: server.User, Password: server.Password.Reveal()}

@@ -194,14 +194,14 @@ func TestALookWithoutARowTeachesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		was := c.exhaustion.advance
+		was := c.exhaustion.progress
 		time.Sleep(rateSpan)
 		c.Look(nil)
-		if c.exhaustion.advance != was {
-			t.Errorf("%+v became %+v", was, c.exhaustion.advance)
+		if c.exhaustion.progress != was {
+			t.Errorf("%+v became %+v", was, c.exhaustion.progress)
 		}
 		c.Look(&store.Row{Name: "photos", ID: 50, Max: math.MaxUint64, Entry: store.NoEntry()})
-		if c.exhaustion.advance == was {
+		if c.exhaustion.progress == was {
 			t.Errorf("a row that was read left %+v", was)
 		}
 		p.end(c)

@@ -41,9 +41,9 @@ func (l Limits) Used(position uint64) float64 {
 	return float64(position-l.first+1) / (float64(l.End-l.first) + 1) * 100
 }
 
-// advance measures how fast the row of a sequence rises, through any proxy. It is pure: the clock
+// progress measures how fast the row of a sequence rises, through any proxy. It is pure: the clock
 // is an argument. Its owner synchronises.
-type advance struct {
+type progress struct {
 	from, middle sample
 }
 
@@ -53,40 +53,40 @@ type sample struct {
 }
 
 // observe records the row's position.
-func (a *advance) observe(now time.Time, position uint64) {
+func (p *progress) observe(now time.Time, position uint64) {
 	s := sample{now, position}
-	if a.from.at.IsZero() || position < a.from.position {
-		a.from, a.middle = s, s
+	if p.from.at.IsZero() || position < p.from.position {
+		p.from, p.middle = s, s
 		return
 	}
-	if now.Sub(a.middle.at) >= rateSpan/2 {
-		a.from, a.middle = a.middle, s
+	if now.Sub(p.middle.at) >= rateSpan/2 {
+		p.from, p.middle = p.middle, s
 	}
 }
 
 // rate is in numbers per second; false after too short a time.
-func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
-	span := now.Sub(a.from.at)
-	if a.from.at.IsZero() || span < segment.PaceWindow || position < a.from.position {
+func (p *progress) rate(now time.Time, position uint64) (float64, bool) {
+	span := now.Sub(p.from.at)
+	if p.from.at.IsZero() || span < segment.PaceWindow || position < p.from.position {
 		return 0, false
 	}
-	return float64(position-a.from.position) / span.Seconds(), true
+	return float64(position-p.from.position) / span.Seconds(), true
 }
 
 // exhaustion is how near a sequence is to its end. Its owner synchronises.
 type exhaustion struct {
-	limits  Limits  // where the numbers end
-	advance advance // of the highest number reserved
-	warned  int     // how many of warnAt were crossed
+	limits   Limits   // where the numbers end
+	progress progress // of the highest number reserved
+	warned   int      // how many of warnAt were crossed
 }
 
 // seconds estimates when the numbers of a sequence at a position run out; +Inf if it is not used.
-// Before its advance was observed for long enough, it assumes rate.
+// Before its progress was observed for long enough, it assumes rate.
 func (e *exhaustion) seconds(now time.Time, position uint64, rate float64) float64 {
 	if e.limits.End <= position {
 		return 0
 	}
-	if seen, ok := e.advance.rate(now, position); ok {
+	if seen, ok := e.progress.rate(now, position); ok {
 		rate = seen
 	}
 	if rate <= 0 {
@@ -151,7 +151,7 @@ func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 // watchEndLocked warns when the reserved numbers cross one of the marks, once each.
 func (c *Cache) watchEndLocked(now time.Time) {
 	e := &c.exhaustion
-	e.advance.observe(now, c.counter.top)
+	e.progress.observe(now, c.counter.top)
 	if e.limits.End == 0 || c.counter.cycle || define.IsWorker(c.Name) {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestEndIsEstimatedByTheRateOfTheDay(t *testing.T) {
 	begin := time.Unix(1e9, 0)
-	var a advance
+	var a progress
 	a.observe(begin, 1000)
 	if _, ok := a.rate(begin.Add(time.Second), 5000); ok {
 		t.Error("a second is enough for a rate")
@@ -75,23 +75,23 @@ func TestAWarningIsDueOncePerMark(t *testing.T) {
 
 func TestTheEndIsToldAsFarAsItIsKnown(t *testing.T) {
 	begin := time.Unix(1e9, 0)
-	seen := advance{from: sample{begin, 0}, middle: sample{begin, 0}}
+	seen := progress{from: sample{begin, 0}, middle: sample{begin, 0}}
 	for _, c := range []struct {
-		name    string
-		advance advance
-		at      uint64
-		rate    float64
-		want    string
+		name     string
+		progress progress
+		at       uint64
+		rate     float64
+		want     string
 	}{
 		{"at the end", seen, 1_000_000, 1, "exhausted now"},
 		{"behind it", seen, 1_000_001, 1, "exhausted now"},
-		{"nobody takes", advance{}, 500_000, 0, "unknown"},
-		{"as they are taken here", advance{}, 500_000, 500, "exhausted in 17 minutes"},
+		{"nobody takes", progress{}, 500_000, 0, "unknown"},
+		{"as they are taken here", progress{}, 500_000, 500, "exhausted in 17 minutes"},
 		{"as the row rises", seen, 360_000, 500, "exhausted in 3 hours"},
-		{"in days", advance{}, 0, 1, "exhausted in 12 days"},
-		{"below two hours", advance{}, 1_000_000 - 7199, 1, "exhausted in 120 minutes"},
+		{"in days", progress{}, 0, 1, "exhausted in 12 days"},
+		{"below two hours", progress{}, 1_000_000 - 7199, 1, "exhausted in 120 minutes"},
 	} {
-		e := exhaustion{limits: Limits{1, 1_000_000}, advance: c.advance}
+		e := exhaustion{limits: Limits{1, 1_000_000}, progress: c.progress}
 		if got := estimate(e.seconds(begin.Add(90*time.Minute), c.at, c.rate)); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}

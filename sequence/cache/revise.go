@@ -32,7 +32,7 @@ func (c *Cache) voidLocked(why stats.Unused) {
 	c.counter.spent = 0 // the row may be lower now
 }
 
-// Flush discards all cached numbers. The row stays where it is, unless [Cache.WentBack] follows, so
+// Flush discards all cached numbers. The row stays where it is, unless [Cache.Returned] follows, so
 // that the distance to the end remains known.
 func (c *Cache) Flush() {
 	c.mu.Lock()
@@ -50,8 +50,8 @@ func (c *Cache) FlushUnused() segment.Segment {
 	return seg
 }
 
-// WentBack records that numbers above at were returned to the table in a flush.
-func (c *Cache) WentBack(at uint64) {
+// Returned records that numbers above at were returned to the table in a flush.
+func (c *Cache) Returned(at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.top = min(c.counter.top, at)

@@ -66,7 +66,7 @@ func (c *Cache) Look(r *store.Row) State {
 	if !c.counter.cycle {
 		highest = max(highest, c.counter.top)
 	}
-	c.exhaustion.advance.observe(now, highest)
+	c.exhaustion.progress.observe(now, highest)
 	st := c.stateLocked(now, c.sizes.pace.Rate(), highest)
 	if st.Next == 0 {
 		if next, ok := c.counter.rule.Next(highest, c.counter.max); ok {
@@ -105,7 +105,7 @@ func (c *Cache) tallyLocked() stats.Tally {
 
 // GivesNow reports whether numbers are in memory, and if not, the known reason why none can be
 // reserved.
-func (c *Cache) GivesNow() (held bool, err error) {
+func (c *Cache) GivesNow() (cached bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -10,7 +10,7 @@ import (
 // draft makes the plan that the change leads to, and refuses what cannot be done.
 func (c *Coordinator) draft(now *Plan) (err error) {
 	c.base = now.Number
-	if c.plan, err = draft(now, c.asked, &c.config); err != nil {
+	if c.plan, err = planFor(now, c.asked, &c.config); err != nil {
 		return err
 	}
 	c.plan.UUID = newUUID()
@@ -37,9 +37,9 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 	return c.plan.checkWriters(c.asked, &c.config)
 }
 
-// draft is the plan that a change leads to. Its number, and the ids of its members, are found
+// planFor returns the plan that a change leads to. Its number, and the ids of its members, are found
 // when they are asked.
-func draft(now *Plan, asked Change, config *Config) (p Plan, err error) {
+func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	if asked.Add != "" && asked.Force {
 		return p, invalid("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
 	}

@@ -57,7 +57,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
 	var mu sync.Mutex
-	heard, left, leaving := 0, false, false
+	heard, newer, leaving := 0, false, false
 	others := func(o *Server) bool { return own.AskedPlan != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *Server) {
 		is, ok, err := o.Plans.Membership(limited, o.Pool())
@@ -74,11 +74,11 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 		defer mu.Unlock()
 		if err == nil && ok && is.ID == o.Share().ID { // not one that was set up anew
 			heard++
-			left, leaving = left || is.Plan > h.Plan, leaving || changing
+			newer, leaving = newer || is.Plan > h.Plan, leaving || changing
 		}
 	})
 	switch {
-	case left:
+	case newer:
 		return store.OutcomeOldPlan
 	case leaving:
 		return store.OutcomeFrozen // this one may be removed

@@ -56,7 +56,7 @@ func (v *Server) Enlist(ctx context.Context) error {
 // restored, and be lost. Then they prove nothing about later changes. reported says that the
 // version was written; listed is false if the entry is gone: then somebody believes that this
 // process has no cached numbers.
-func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
+func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, cached uint64) (reported, listed bool, err error) {
 	g := &v.Registry
 	if !g.Listed.Load() {
 		if !g.Anywhere.Load() {
@@ -67,9 +67,9 @@ func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, hel
 			return false, true, err
 		}
 	}
-	told, listed, err = v.beatOnce(ctx, seen, sequences, held)
+	reported, listed, err = v.beatOnce(ctx, seen, sequences, cached)
 	if err != nil || listed {
-		return told, true, err
+		return reported, true, err
 	}
 	if err := g.Making.Acquire(ctx); err != nil {
 		return false, true, err
@@ -85,7 +85,7 @@ func (v *Server) Beat(ctx context.Context, seen store.Moment, sequences int, hel
 
 // beatOnce writes the heartbeat of an existing entry. Both questions go to one server: a change
 // that is made there in between has a higher version than the one written.
-func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
+func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int, cached uint64) (reported, listed bool, err error) {
 	// before there is a connection, which leads to that node or a later one
 	now, node := v.Current(), v.Changes()
 	conn, err := v.Conn(ctx)
@@ -98,10 +98,10 @@ func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int,
 		if err != nil {
 			return false, false, err
 		}
-		told = last == seen
+		reported = last == seen
 	}
-	version, args := "", []any{sequences, held, v.Registry.ID}
-	if told {
+	version, args := "", []any{sequences, cached, v.Registry.ID}
+	if reported {
 		version, args = "`version` = ?, ", append([]any{seen.Version}, args...)
 	}
 	result, err := conn.ExecContext(ctx, "UPDATE "+v.Table.Proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), "+version+"`sequences` = ?, `held` = ? WHERE `id` = ?", args...)
@@ -113,7 +113,7 @@ func (v *Server) beatOnce(ctx context.Context, seen store.Moment, sequences int,
 		v.Registry.On.Store(node)
 		v.stays(now)
 	}
-	return told, n == 1, err
+	return reported, n == 1, err
 }
 
 // Leave removes this process's entry: it has no cached numbers any more. An entry that it has not

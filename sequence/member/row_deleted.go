@@ -42,7 +42,7 @@ func (s *Several) missing(ctx context.Context, v *Server, name string, found *st
 	v.Log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lacks[lack{v, name}] = lacked{time.Now().Add(s.lack), finding}
+	s.lacks[lack{v, name}] = lacked{time.Now().Add(s.lackFor), finding}
 	return fmt.Errorf("%w: %w", errLacks, finding)
 }
 

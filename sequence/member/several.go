@@ -35,7 +35,7 @@ type Agreement interface {
 type Several struct {
 	agreement Agreement
 	marks     *floor.Marks
-	lack      time.Duration // for how long a member is not asked for a row that it lacks
+	lackFor   time.Duration // for how long a member is not asked for a row that it lacks
 
 	mu    sync.Mutex
 	last  map[string]int    // guarded by mu; the last position that was asked, by sequence
@@ -46,7 +46,7 @@ type Several struct {
 // NewSeveral makes Several. marks are those of all members.
 func NewSeveral(agreement Agreement, marks *floor.Marks, lackFor time.Duration) *Several {
 	return &Several{
-		agreement: agreement, marks: marks, lack: lackFor, last: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
+		agreement: agreement, marks: marks, lackFor: lackFor, last: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 	}
 }
 

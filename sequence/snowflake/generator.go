@@ -229,15 +229,15 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 				return 0, &ClockError{Sequence: g.o.Name, Behind: pause}
 			}
 		}
-		if !await(ctx, pause, changed) {
+		if !pauseOr(ctx, pause, changed) {
 			return 0, g.why(ctx)
 		}
 	}
 }
 
-// await waits for a pause, or without one for changed, which ends the wait in any case. It is false
-// if ctx was done first.
-func await(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
+// pauseOr waits for a pause, or without one for changed, which ends the wait in any case. It is
+// false if ctx was done first.
+func pauseOr(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
 	var over <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -259,8 +259,8 @@ func (g *Generator) count(n int) {
 	g.waiting += n
 }
 
-// Waited reports whether a caller waits.
-func (g *Generator) Waited() bool {
+// IsAwaited reports whether a caller waits.
+func (g *Generator) IsAwaited() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting > 0
@@ -328,12 +328,11 @@ func (g *Generator) State() State {
 func (g *Generator) Workers() (all []uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.end != nil {
+		return nil
+	}
 	now := g.tickNow()
-	for i := -1; i < len(g.later) && g.end == nil; i++ {
-		s := g.now
-		if i >= 0 {
-			s = g.later[i]
-		}
+	for _, s := range g.spansLocked() {
 		if s.has(now) && !slices.Contains(all, s.worker) {
 			all = append(all, s.worker)
 		}
@@ -341,17 +340,16 @@ func (g *Generator) Workers() (all []uint64) {
 	return all
 }
 
+// spansLocked returns all spans, that of the last key first.
+func (g *Generator) spansLocked() []span { return append([]span{g.now}, g.later...) }
+
 // coveredLocked returns the last tick up to which all from now on are reserved; one before now if
 // now is not.
 func (g *Generator) coveredLocked(now uint64) uint64 {
-	covered := max(now, 1) - 1
+	covered, spans := max(now, 1)-1, g.spansLocked()
 	for grown := true; grown; {
 		grown = false
-		for i := -1; i < len(g.later); i++ {
-			s := g.now
-			if i >= 0 {
-				s = g.later[i]
-			}
+		for _, s := range spans {
 			if s.from <= covered+1 && s.to > covered {
 				covered, grown = s.to, true
 			}

@@ -168,7 +168,7 @@ func newWorker(t testing.TB, r *table, l kind.Layout, worker *uint64, steps ...t
 			case <-beat.C:
 				p.KeepUp()
 			case <-p.soon:
-				for p.Renew(ctx) != nil && p.Waited() && ctx.Err() == nil {
+				for p.Renew(ctx) != nil && p.IsAwaited() && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 				}
 			}

@@ -123,7 +123,7 @@ func serve(ctx context.Context, server *mysqld.Server) (address string, stop fun
 	const patience = 10 * time.Second
 	log := zap.NewNop()
 	sequences, err := sequence.New(sequence.Options{
-		Servers: []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: "trip"}}, CreateTable: true, Logger: log,
+		Servers: []sequence.ServerOptions{{Addr: server.Addr(), User: "root", Database: "trip"}}, Tuning: sequence.Tuning{CreateTable: true}, Logger: log,
 	})
 	if err != nil {
 		return "", nil, err
