@@ -203,6 +203,25 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 	}
 }
 
+// The key of one row would be LAST_INSERT_ID() in the next one.
+func TestABulkExecutionThatReadsLastInsertIDIsRefused(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.offers(t, protocol.BulkOperations, "bulk execution")
+	p := o.pairOfSchemas(t, allFraming|protocol.BulkOperations)
+	p.same(protocol.ComQuery, "SELECT LAST_INSERT_ID(42)")
+	o.meets(t, p)
+	pp := o.prepare(t, p, "INSERT INTO photos (title, parent) VALUES (?, LAST_INSERT_ID())")
+	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows(0, typeString, bulkText("a"), bulkText("b")))
+	if e := serverError(t, answer); e.Code != mysql.ER_NOT_SUPPORTED_YET || !strings.Contains(e.Message, "row by row") {
+		t.Errorf("got %v, want error %d", e, mysql.ER_NOT_SUPPORTED_YET)
+	}
+	for range 2 {
+		pp.execute(true, textArg(mysql.MYSQL_TYPE_VAR_STRING, "a"))
+		p.same(protocol.ComQuery, insertIDs)
+	}
+	pp.sameRows("SELECT * FROM photos ORDER BY id")
+}
+
 // A pool may keep a statement prepared for days.
 func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *testing.T) {
 	o := newOracle(t, setup{}, filledTables...)

@@ -37,7 +37,7 @@ func (p *List) CutBulk(payload []byte) (e Execution, err error) {
 	case p.LongSent:
 		return e, protocol.NotSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
 	case p.Previous():
-		return e, protocol.NotSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
+		return e, protocol.NotSupported("LAST_INSERT_ID() beside NEXTVAL or a filled column in a statement that is executed for many rows at once: execute it row by row")
 	}
 	e.head = payload[:BulkHead]
 	rest := payload[BulkHead:]

@@ -434,7 +434,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	}
 	k.Leader = max(k.Leader, 0)
 	// A key that is added stands last, and is evaluated last.
-	k.Before = len(in.Rows) == 1 && (k.Added || key.Index == len(in.Columns)-1) && !in.OnDuplicate && !in.Returning
+	k.Before = len(in.Rows) == 1 && !k.Bulk && (k.Added || key.Index == len(in.Columns)-1) && !in.OnDuplicate && !in.Returning
 	k.Listed = k.Added || len(in.Columns) == 0
 	return Verdict{}
 }
