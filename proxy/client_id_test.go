@@ -26,6 +26,7 @@ func TestCONNECTION_IDBesideWhatTheServerKnowsIsTheServers(t *testing.T) {
 		c := e.DirectConn(t, i, schema, nil)
 		exec(t, c, "CREATE TABLE ids (c BIGINT UNSIGNED, d BIGINT UNSIGNED)", "CREATE TABLE filled (c BIGINT UNSIGNED, d BIGINT UNSIGNED)",
 			"CREATE FUNCTION whose() RETURNS BIGINT UNSIGNED NO SQL RETURN CONNECTION_ID()",
+			"CREATE FUNCTION u\u017fer() RETURNS BIGINT UNSIGNED NO SQL RETURN CONNECTION_ID()", // USER() only where Unicode folds a long s
 			"CREATE VIEW mine AS SELECT CONNECTION_ID() AS c",
 			"CREATE TRIGGER fills BEFORE INSERT ON filled FOR EACH ROW SET NEW.d = CONNECTION_ID()")
 		for _, addr := range []string{e.Servers[i].Addr(), e.Addr()} {
@@ -47,7 +48,7 @@ func TestCONNECTION_IDBesideWhatTheServerKnowsIsTheServers(t *testing.T) {
 				for _, sql := range []string{
 					"SELECT IS_USED_LOCK('whose') = CONNECTION_ID()", "SELECT IS_USED_LOCK('whose') = @@pseudo_thread_id",
 					"SELECT CONNECTION_ID() = @@pseudo_thread_id", "SELECT CONNECTION_ID() = @@session.pseudo_thread_id, 1",
-					"SELECT whose() = CONNECTION_ID()", "SELECT c = CONNECTION_ID() FROM mine", "SELECT (SELECT c FROM mine) = @@pseudo_thread_id",
+					"SELECT whose() = CONNECTION_ID()", "SELECT u\u017fer() = CONNECTION_ID()", "SELECT c = CONNECTION_ID() FROM mine", "SELECT (SELECT c FROM mine) = @@pseudo_thread_id",
 					"SELECT COUNT(*) = 2 FROM ids WHERE c = CONNECTION_ID() AND d = @@pseudo_thread_id", "SELECT c = d FROM filled",
 					"SELECT IS_USED_LOCK('whose') = @c", "SELECT @p = CONNECTION_ID()", "SELECT IS_USED_LOCK('whose') = (SELECT CONNECTION_ID())",
 					"SELECT COUNT(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()",

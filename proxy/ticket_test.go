@@ -121,6 +121,8 @@ var yupoo = []string{
 	"INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT LAST_INSERT_ID()",
 	"INSERT INTO sequence SET name = 'users' ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT ROW_COUNT() AS n, LAST_INSERT_ID()", "SELECT ROW_COUNT()", "SELECT LAST_INSERT_ID()",
 	"INSERT INTO sequence (name, id) VALUES ('users', LAST_INSERT_ID(1)) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)",
+	// The sign of Kelvin is a k where Unicode folds it, and no server does.
+	"INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE \u212aEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT LAST_INSERT_ID()",
 	// A row that was missing a moment ago, and one that nobody else sees yet.
 	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'new'", "INSERT INTO sequence (name, id) VALUES ('new', 40)",
 	"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'new'", "SELECT LAST_INSERT_ID()",

@@ -1,10 +1,6 @@
 package statement
 
-import (
-	"strings"
-
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // ignoresThread reports whether the text cannot depend on the server's thread id of the connection.
 // The text then consists of SELECTs without a table, and these have only literals, system
@@ -65,7 +61,7 @@ func knowsNoThread(l, p *lex.Lexer) bool {
 		"if", "ifnull", "coalesce", "nullif", "concat", "concat_ws", "cast", "convert", "char", "decimal", "hex", "lpad", "rpad",
 		"greatest", "least",
 	} {
-		if strings.EqualFold(string(w), name) {
+		if lex.EqualFold(w, name) {
 			return l.End == p.Start
 		}
 	}

@@ -203,6 +203,5 @@ func severalGroupings(l *lex.Lexer) bool {
 // indexFollows reports whether l begins an index hint, such as IGNORE INDEX (i).
 func indexFollows(l lex.Lexer) bool {
 	l.Next()
-	w := l.Src[l.Start:l.End]
-	return l.Kind == lex.Word && (lex.EqualFold(w, "index") || lex.EqualFold(w, "key"))
+	return l.Spells("index") || l.Spells("key")
 }

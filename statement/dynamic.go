@@ -61,7 +61,7 @@ func ReadDynamic(sql []byte, mode lex.Mode) (d Dynamic, ok bool) {
 		l.Next()
 	}
 	switch {
-	case (kind == lex.KwExecute || kind == lex.KwImmediate) && l.Kind == lex.Word && lex.EqualFold(l.Src[l.Start:l.End], "using"):
+	case (kind == lex.KwExecute || kind == lex.KwImmediate) && l.Spells("using"):
 		for l.Kind != lex.EOF {
 			l.Next()
 		}

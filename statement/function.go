@@ -43,8 +43,8 @@ func mayCallRoutine(l, prev *lex.Lexer) bool {
 	}
 	w := l.Src[prev.Start:prev.End]
 	for _, name := range [...]string{
-		"count", "max", "min", "sum", "avg", "upper", "lower", "concat\x7fws", "left", "right", "substr", "substring", "trim", "length",
-		"char\x7flength", "replace", "round", "floor", "abs", "date", "now", "date\x7fformat", "unix\x7ftimestamp", "from\x7funixtime", "row\x7fnumber",
+		"count", "max", "min", "sum", "avg", "upper", "lower", "concat_ws", "left", "right", "substr", "substring", "trim", "length",
+		"char_length", "replace", "round", "floor", "abs", "date", "now", "date_format", "unix_timestamp", "from_unixtime", "row_number",
 	} {
 		if lex.EqualFold(w, name) {
 			return false

@@ -2,7 +2,6 @@ package statement
 
 import (
 	"bytes"
-	"strings"
 
 	"seqproxy/statement/lex"
 )
@@ -192,7 +191,7 @@ func (a *analyzer) explainRoute() bool {
 	p := a.Lexer
 	word := func(want string) bool {
 		p.Next()
-		return p.Kind == lex.Word && strings.EqualFold(string(p.Src[p.Start:p.End]), want)
+		return p.Spells(want)
 	}
 	if a.Kw != lex.KwExplain || a.InExec || !word("format") {
 		return false

@@ -90,7 +90,7 @@ func (in *Insertion) Read(t *TableRef) bool {
 	}
 	in.ListStart, in.ListEnd = l.End, l.End
 	in.next()
-	if in.isWord("partition") {
+	if in.l.Spells("partition") {
 		if in.next(); !l.Is('(') || !in.skipParentheses() {
 			return false
 		}
@@ -135,7 +135,7 @@ func (in *Insertion) ReadLoad(t *TableRef) bool {
 	charset := false // the next SET belongs to CHARACTER SET
 	for in.next(); l.Kind != lex.EOF && !l.Is(';'); in.next() {
 		switch {
-		case in.isWord("partition"):
+		case in.l.Spells("partition"):
 			if in.next(); !l.Is('(') || !in.skipParentheses() {
 				return false
 			}
@@ -214,12 +214,6 @@ func (in *Insertion) next() {
 		in.params++
 	}
 	in.l.Next()
-}
-
-// isWord reports whether the current token is a word that has no keyword.
-func (in *Insertion) isWord(lower string) bool {
-	l := &in.l
-	return l.Kind == lex.Word && lex.EqualFold(l.Src[l.Start:l.End], lower)
 }
 
 // queryFollows reports whether the current parenthesis opens a query.
@@ -316,7 +310,7 @@ func (in *Insertion) rows(key int) bool {
 	l := &in.l
 	for {
 		in.next()
-		if in.isWord("row") {
+		if in.l.Spells("row") {
 			in.next()
 		}
 		if !l.Is('(') {

@@ -1,10 +1,6 @@
 package statement
 
-import (
-	"strings"
-
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // Runs says what the first statement of a text may run besides itself. This decides what its
 // failure proves.
@@ -66,7 +62,7 @@ func MayRunOthers(sql []byte, mode lex.Mode) bool {
 		return hasEnd(p)
 	}
 	for _, name := range [...]string{"begin", "declare", "if", "case", "loop", "while", "repeat", "for"} {
-		if strings.EqualFold(string(w), name) {
+		if lex.EqualFold(w, name) {
 			return hasEnd(p)
 		}
 	}

@@ -2,7 +2,6 @@ package statement
 
 import (
 	"slices"
-	"strings"
 
 	"seqproxy/statement/lex"
 )
@@ -32,7 +31,7 @@ func SchemasNamed(sql []byte, mode lex.Mode) (names []string) {
 		case lex.KwFrom, lex.KwInto, lex.KwUpdate, lex.KwTable:
 			behind = true
 		default:
-			behind = l.Kind == lex.Word && !l.AfterDot && strings.EqualFold(string(l.Src[l.Start:l.End]), "join")
+			behind = !l.AfterDot && l.Spells("join")
 		}
 		l.Next()
 	}

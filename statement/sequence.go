@@ -83,13 +83,13 @@ func (a *analyzer) showSequences() bool {
 }
 
 // decodeFunction is the second word of SELECT SEQUENCE_DECODE.
-var decodeFunction = []byte("SEQUENCE_DECODE")
+const decodeFunction = "SEQUENCE_DECODE"
 
 // decodes reports whether SEQUENCE_DECODE follows SELECT, the current token. It runs for each
 // SELECT, so it compares bytes before it reads a token.
 func (a *analyzer) decodes() bool {
 	rest := bytes.TrimLeft(a.Src[a.End:], " \t\r\n")
-	if n := len(decodeFunction); len(rest) <= n || !bytes.EqualFold(rest[:n], decodeFunction) {
+	if n := len(decodeFunction); len(rest) <= n || !lex.EqualFold(rest[:n], decodeFunction) {
 		return false
 	}
 	p := a.peek()

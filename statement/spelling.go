@@ -198,6 +198,5 @@ func (a *analyzer) alone() bool {
 // table.
 func sequenceWord(l *lex.Lexer) bool {
 	word := l.Src[l.Start:l.End]
-	// in the form of fold
-	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system\x7ftime")
+	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system_time")
 }

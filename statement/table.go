@@ -158,7 +158,7 @@ func queryBegins(p lex.Lexer) bool {
 	case lex.KwTable:
 		return p.Kind == lex.Word || p.Kind == lex.Quoted
 	case lex.KwValues:
-		return p.Is('(') || p.Kind == lex.Word && lex.EqualFold(p.Src[p.Start:p.End], "row")
+		return p.Is('(') || p.Spells("row")
 	}
 	return true
 }

@@ -1,10 +1,6 @@
 package statement
 
-import (
-	"bytes"
-
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // This file decides which texts could insert rows into a table unseen: Analyze does not read them
 // to their end, and they have one of the words below. If a sequence fills a column of some table,
@@ -39,7 +35,7 @@ func mayBringRows(sql []byte) bool {
 	for i := 0; i < len(sql); i++ {
 		for _, kw := range rowWords {
 			word := kw.String()
-			if sql[i]|0x20 == word[0] && len(sql)-i >= len(word) && bytes.EqualFold(sql[i:i+len(word)], []byte(word)) {
+			if sql[i]|0x20 == word[0] && len(sql)-i >= len(word) && lex.EqualFold(sql[i:i+len(word)], word) {
 				return true
 			}
 		}

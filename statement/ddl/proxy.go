@@ -153,7 +153,7 @@ func (r *Reader) Proxy(show bool) *ProxyCommand {
 		f := &forms[i]
 		p, found := r.Lexer, true
 		for word := range strings.SplitSeq(f.words, " ") {
-			if found = p.Kind == lex.Word && strings.EqualFold(string(p.Src[p.Start:p.End]), word); !found {
+			if found = p.Spells(word); !found {
 				break
 			}
 			p.Next()
@@ -189,7 +189,7 @@ func (r *Reader) proxyOptions(f *proxyForm, c *ProxyCommand) (problem string) {
 	for !r.ended() {
 		option := f.options
 		switch {
-		case option&proxyForce != 0 && r.word("force"):
+		case option&proxyForce != 0 && r.Spells("force"):
 			if c.Force {
 				return "FORCE twice"
 			}
@@ -206,9 +206,9 @@ func (r *Reader) proxyOptions(f *proxyForm, c *ProxyCommand) (problem string) {
 			}
 			c.HasPattern, c.Pattern = true, r.Memory.Decode(&r.Lexer)
 			r.Next()
-		case option&proxyShard != 0 && r.word("shard") && len(c.Shard) == 0:
+		case option&proxyShard != 0 && r.Spells("shard") && len(c.Shard) == 0:
 			problem = r.proxyShard(c)
-		case option&proxyTLS != 0 && c.Word == "" && r.word("tls"), option&proxyStop != 0 && c.Word == "" && (r.word("wait_for_clients") || r.word("immediate")):
+		case option&proxyTLS != 0 && c.Word == "" && r.Spells("tls"), option&proxyStop != 0 && c.Word == "" && (r.Spells("wait_for_clients") || r.Spells("immediate")):
 			c.Word = strings.ToUpper(string(r.Src[r.Start:r.End]))
 			r.Next()
 		default:
@@ -264,7 +264,7 @@ func (r *Reader) proxyShard(c *ProxyCommand) (problem string) {
 // proxyForce reads FORCE [ABOVE n].
 func (r *Reader) proxyForce(c *ProxyCommand) (problem string) {
 	c.Force = true
-	if r.Next(); r.word("above") {
+	if r.Next(); r.Spells("above") {
 		r.Next()
 		n, ok := r.wholeNumber()
 		if !ok {
@@ -278,7 +278,7 @@ func (r *Reader) proxyForce(c *ProxyCommand) (problem string) {
 // proxyWriters reads WITH DIRECT WRITERS STOPPED.
 func (r *Reader) proxyWriters(c *ProxyCommand) (problem string) {
 	for _, word := range [...]string{"direct", "writers", "stopped"} {
-		if r.Next(); !r.word(word) {
+		if r.Next(); !r.Spells(word) {
 			return "WITH must be followed by DIRECT WRITERS STOPPED"
 		}
 	}

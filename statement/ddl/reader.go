@@ -1,10 +1,6 @@
 package ddl
 
-import (
-	"bytes"
-
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // Statements about sequences: MariaDB's (https://mariadb.com/kb/en/create-sequence/,
 // https://mariadb.com/kb/en/alter-sequence/) and the proxy's own. What MariaDB has and seqproxy
@@ -155,11 +151,6 @@ func (r *Reader) ifExists(not bool) bool {
 	return true
 }
 
-// word reports whether the current token is a word, given in lower case, that has no keyword.
-func (r *Reader) word(text string) bool {
-	return r.Kind == lex.Word && bytes.EqualFold(r.Src[r.Start:r.End], []byte(text))
-}
-
 // options reads all options of CREATE and ALTER.
 func (r *Reader) options() {
 	for !r.ended() {
@@ -182,28 +173,28 @@ func unknown(token []byte) string {
 // partOfKind returns the word of a token that is an option of a kind, with an example.
 func partOfKind(token []byte) (word, example string) {
 	for _, part := range partsOfKinds {
-		if bytes.EqualFold(token, part.word) {
-			return string(part.word), part.example
+		if lex.EqualFold(token, part.word) {
+			return part.word, part.example
 		}
 	}
 	return "", ""
 }
 
 var partsOfKinds = [...]struct {
-	word    []byte
+	word    string
 	example string
 }{
-	{[]byte("DIGITS"), "ROTATE 1 DIGITS 12"},
-	{[]byte("BITS"), "SHARD BITS 4"},
-	{[]byte("WIDEN"), "FORMAT '{n:6}' WIDEN"},
-	{[]byte("RESET"), "FORMAT '{yyyyMMdd}{n:6}' RESET DAILY"},
-	{[]byte("TIME"), "FORMAT '{yyyyMMdd}{n:6}' TIME ZONE 'Asia/Shanghai' or SNOWFLAKE TIME BITS 41"},
-	{[]byte("EPOCH"), "SNOWFLAKE EPOCH '2026-01-01'"},
-	{[]byte("TICK"), "SNOWFLAKE TICK '10ms'"},
-	{[]byte("WORKER"), "SNOWFLAKE WORKER BITS 10"},
-	{[]byte("COUNTER"), "SNOWFLAKE COUNTER BITS 12"},
-	{[]byte("VERSION"), "UUID VERSION 4"},
-	{[]byte("BINARY"), "UUID BINARY"},
+	{"DIGITS", "ROTATE 1 DIGITS 12"},
+	{"BITS", "SHARD BITS 4"},
+	{"WIDEN", "FORMAT '{n:6}' WIDEN"},
+	{"RESET", "FORMAT '{yyyyMMdd}{n:6}' RESET DAILY"},
+	{"TIME", "FORMAT '{yyyyMMdd}{n:6}' TIME ZONE 'Asia/Shanghai' or SNOWFLAKE TIME BITS 41"},
+	{"EPOCH", "SNOWFLAKE EPOCH '2026-01-01'"},
+	{"TICK", "SNOWFLAKE TICK '10ms'"},
+	{"WORKER", "SNOWFLAKE WORKER BITS 10"},
+	{"COUNTER", "SNOWFLAKE COUNTER BITS 12"},
+	{"VERSION", "UUID VERSION 4"},
+	{"BINARY", "UUID BINARY"},
 }
 
 // kindStays says why the kind of keys cannot be altered.
@@ -213,25 +204,25 @@ const kindStays = "the kind of its keys never changes; create a sequence of anot
 func (r *Reader) option() bool {
 	s := r.To
 	switch {
-	case r.word("owned"):
+	case r.Spells("owned"):
 		return r.owner()
-	case r.word("json_safe"):
+	case r.Spells("json_safe"):
 		return r.toggle(&s.JSONSafe, Yes, "JSON_SAFE")
-	case r.word("outage_cover"):
+	case r.Spells("outage_cover"):
 		return r.cover()
-	case r.word("bit_reversed"):
+	case r.Spells("bit_reversed"):
 		return r.kind("BIT_REVERSED")
-	case r.word("rotate"):
+	case r.Spells("rotate"):
 		return r.kind("ROTATE")
-	case r.word("shard"):
+	case r.Spells("shard"):
 		return r.kind("SHARD BITS")
-	case r.word("snowflake"):
+	case r.Spells("snowflake"):
 		return r.kind("SNOWFLAKE")
-	case r.word("skip"):
+	case r.Spells("skip"):
 		return r.skipRange()
-	case r.word("format"):
+	case r.Spells("format"):
 		return r.kind("FORMAT")
-	case r.word("uuid"):
+	case r.Spells("uuid"):
 		return r.kind("UUID")
 	}
 	if word, _ := partOfKind(r.Src[r.Start:r.End]); r.alters && word != "" {
@@ -291,7 +282,7 @@ func (r *Reader) option() bool {
 		if r.Kind != lex.Word && r.Kind != lex.Quoted && !r.plainString() {
 			return false
 		}
-		if name := r.Memory.Decode(&r.Lexer); !bytes.EqualFold(name, []byte("innodb")) {
+		if name := r.Memory.Decode(&r.Lexer); !lex.EqualFold(name, "innodb") {
 			r.refuse("an ENGINE other than InnoDB", "")
 		}
 		r.Next()
@@ -339,27 +330,27 @@ func (r *Reader) kind(word string) bool {
 	case "FORMAT":
 		return r.format(k)
 	case "UUID":
-		if r.word("version") {
+		if r.Spells("version") {
 			r.Next()
 			if !r.number(&k.N, "UUID VERSION") {
 				return false
 			}
 		}
-		if k.Binary = r.word("binary"); k.Binary {
+		if k.Binary = r.Spells("binary"); k.Binary {
 			r.Next()
 		}
 	case "ROTATE":
 		if !r.number(&k.N, word) {
 			return false
 		}
-		if !r.word("digits") {
+		if !r.Spells("digits") {
 			r.problem("ROTATE d needs DIGITS w")
 			return false
 		}
 		r.Next()
 		return r.number(&k.Digits, "DIGITS")
 	case "SHARD BITS":
-		if !r.word("bits") {
+		if !r.Spells("bits") {
 			r.problem("SHARD needs BITS s")
 			return false
 		}
@@ -382,11 +373,11 @@ func (r *Reader) format(k *Kind) bool {
 	r.Next()
 	for {
 		switch {
-		case r.word("widen") && !k.Widen:
+		case r.Spells("widen") && !k.Widen:
 			k.Widen = true
-		case r.word("widen"):
+		case r.Spells("widen"):
 			r.twice("WIDEN")
-		case r.word("reset"):
+		case r.Spells("reset"):
 			if k.Reset != "" {
 				r.twice("RESET")
 			}
@@ -394,11 +385,11 @@ func (r *Reader) format(k *Kind) bool {
 				r.problem("RESET needs DAILY, MONTHLY or YEARLY behind it")
 				return false
 			}
-		case r.word("time"):
+		case r.Spells("time"):
 			if k.Zone != nil {
 				r.twice("TIME ZONE")
 			}
-			if r.Next(); !r.word("zone") {
+			if r.Next(); !r.Spells("zone") {
 				r.problem("TIME needs ZONE 'name', as in TIME ZONE 'Asia/Shanghai'")
 				return false
 			}
@@ -418,7 +409,7 @@ func (r *Reader) format(k *Kind) bool {
 func (r *Reader) period() string {
 	r.Next()
 	for _, word := range [...]string{"DAILY", "MONTHLY", "YEARLY"} {
-		if r.word(word) {
+		if r.Spells(word) {
 			return word
 		}
 	}
@@ -432,15 +423,15 @@ func (r *Reader) snowflake(k *Kind) bool {
 		var text *[]byte
 		var option string
 		switch {
-		case r.word("epoch"):
+		case r.Spells("epoch"):
 			text, option = &k.Epoch, "EPOCH"
-		case r.word("tick"):
+		case r.Spells("tick"):
 			text, option = &k.Tick, "TICK"
-		case r.word("time"):
+		case r.Spells("time"):
 			bits, option = &k.TimeBits, "TIME BITS"
-		case r.word("worker"):
+		case r.Spells("worker"):
 			bits, option = &k.WorkerBits, "WORKER BITS"
-		case r.word("counter"):
+		case r.Spells("counter"):
 			bits, option = &k.CounterBits, "COUNTER BITS"
 		default:
 			return true
@@ -455,7 +446,7 @@ func (r *Reader) snowflake(k *Kind) bool {
 			}
 			*text = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
 			r.Next()
-		case !r.word("bits"):
+		case !r.Spells("bits"):
 			r.problem(option + " n needs BITS")
 			return false
 		default:
@@ -473,7 +464,7 @@ func (r *Reader) skipRange() bool {
 	if r.alters {
 		r.refuse("SKIP RANGE in ALTER SEQUENCE", kindStays)
 	}
-	if r.Next(); !r.word("range") {
+	if r.Next(); !r.Spells("range") {
 		r.problem("SKIP needs RANGE a TO b")
 		return false
 	}
@@ -481,7 +472,7 @@ func (r *Reader) skipRange() bool {
 	if !r.number(&k.SkipFrom, "SKIP RANGE") {
 		return false
 	}
-	if !r.word("to") {
+	if !r.Spells("to") {
 		r.problem("SKIP RANGE a needs TO b")
 		return false
 	}
@@ -510,7 +501,7 @@ func (r *Reader) no() bool {
 		return r.given(&s.Cache, 0, "CACHE")
 	case r.Kw == lex.KwCycle:
 		return r.toggle(&s.Cycle, No, "CYCLE")
-	case r.word("json_safe"):
+	case r.Spells("json_safe"):
 		return r.toggle(&s.JSONSafe, No, "JSON_SAFE")
 	case r.Kw == lex.KwOrder:
 		return r.toggle(&s.Order, No, "ORDER")
@@ -534,7 +525,7 @@ func (r *Reader) restart() bool {
 			return false
 		}
 	}
-	if r.word("force") {
+	if r.Spells("force") {
 		s.Force = true
 		r.Next()
 	}
@@ -562,15 +553,15 @@ func (r *Reader) ofType() bool {
 	}
 	for i := range sequenceTypes {
 		t := &sequenceTypes[i]
-		if !r.word(t.name) {
+		if !r.Spells(t.name) {
 			continue
 		}
 		s.TypeMax = t.signed
 		switch r.Next(); {
-		case r.word("unsigned"), r.word("zerofill"):
+		case r.Spells("unsigned"), r.Spells("zerofill"):
 			s.TypeMax = t.unsigned
 			r.Next()
-		case r.word("signed"):
+		case r.Spells("signed"):
 			r.Next()
 		}
 		return true
@@ -589,7 +580,7 @@ func (r *Reader) owner() bool {
 	}
 	r.Next()
 	s.HasOwner = true
-	if p := r.peek(); r.word("none") && !p.Is('.') {
+	if p := r.peek(); r.Spells("none") && !p.Is('.') {
 		r.Next()
 		return true
 	}

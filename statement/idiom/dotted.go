@@ -178,7 +178,7 @@ func namesTable(l *lex.Lexer) bool {
 	case lex.KwFrom, lex.KwInto, lex.KwUpdate, lex.KwTable, lex.KwStraightJoin:
 		return true
 	}
-	return l.Kind == lex.Word && !l.AfterDot && lex.EqualFold(l.Src[l.Start:l.End], "join")
+	return !l.AfterDot && l.Spells("join")
 }
 
 func isDottedWord(l *lex.Lexer) bool {

@@ -87,7 +87,7 @@ func (r *questionReader) isName() bool { return r.Kind == lex.Word || r.Kind == 
 
 // isSystem reports whether the current token is information_schema.
 func (r *questionReader) isSystem() bool {
-	return r.Kw == lex.KwInformationSchema || r.Kind == lex.Quoted && bytes.EqualFold(r.arena.Decode(&r.Lexer), []byte("information_schema"))
+	return r.Kw == lex.KwInformationSchema || r.Kind == lex.Quoted && lex.EqualFold(r.arena.Decode(&r.Lexer), "information_schema")
 }
 
 func (r *questionReader) text() []byte { return bytes.Clone(r.arena.Decode(&r.Lexer)) }
@@ -188,8 +188,8 @@ func (r *questionReader) view(from bool) bool {
 	switch name := r.arena.Decode(&r.Lexer); {
 	case !r.isName():
 		return true
-	case bytes.EqualFold(name, []byte("tables")):
-	case bytes.EqualFold(name, []byte("sequences")):
+	case lex.EqualFold(name, "tables"):
+	case lex.EqualFold(name, "sequences"):
 		source.Kind = SourceSequences
 	default:
 		return true

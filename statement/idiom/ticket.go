@@ -276,7 +276,7 @@ func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketV
 		return !number
 	}
 	m.t.Kind = TicketUpsert
-	if !m.word(lex.KwOn) || !m.word(lex.KwDuplicate) || m.Kind != lex.Word || !bytes.EqualFold(m.Src[m.Start:m.End], []byte("key")) {
+	if !m.word(lex.KwOn) || !m.word(lex.KwDuplicate) || !m.Spells("key") {
 		return false
 	}
 	if m.Next(); !m.word(lex.KwUpdate) {

@@ -1,7 +1,6 @@
 package lex
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -495,5 +494,5 @@ func (l *Lexer) NameKeyword() Keyword {
 
 // Spells reports whether the current token is that word, in any letter case.
 func (l *Lexer) Spells(word string) bool {
-	return l.Kind == Word && bytes.EqualFold(l.Src[l.Start:l.End], []byte(word))
+	return l.Kind == Word && EqualFold(l.Src[l.Start:l.End], word)
 }

@@ -223,3 +223,23 @@ func TestCharsetsAreFoundByNameAndCollation(t *testing.T) {
 		}
 	}
 }
+
+func TestEqualFoldFoldsLettersOfASCIIOnly(t *testing.T) {
+	for _, c := range []struct {
+		text, word string
+		want       bool
+	}{
+		{"SYSTEM_Time", "system_time", true},
+		{"wait_for_clients", "WAIT_FOR_CLIENTS", true},
+		{"system\x7ftime", "system_time", false},
+		{"using1", "usingQ", false},
+		{"key", "keys", false},
+		{"\u212aey", "key", false},
+		{"u\u017fing", "using", false},
+		{"", "", true},
+	} {
+		if got := EqualFold([]byte(c.text), c.word); got != c.want {
+			t.Errorf("%q and %q: got %v, want %v", c.text, c.word, got, c.want)
+		}
+	}
+}
