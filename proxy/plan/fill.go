@@ -149,18 +149,6 @@ func (t *planning) askOnce(n Need) {
 	}
 }
 
-// SameColumn reports whether a name in a text is that of a column.
-func SameColumn(column string, name []byte, charset string) Answer {
-	if ASCII([]byte(column)) {
-		return AnswerOf(len(name) == len(column) && strings.EqualFold(string(name), column))
-	}
-	in, is := UTF8(name, charset)
-	if is == Unasked {
-		return Unasked
-	}
-	return AnswerOf(is == Yes && strings.EqualFold(string(in), column))
-}
-
 // same returns a function that reports whether a name in the text is that of a column.
 func (t *planning) same(column string) func(name []byte) bool {
 	return func(name []byte) bool {
@@ -199,21 +187,6 @@ func (t *filling) unreadable(b *Binding) Verdict {
 		b.Table, b.Column, b.Sequence)
 	v.Refusal.ServerFirst = t.st.Kind != statement.Multi
 	return v
-}
-
-// Writable reports whether a name, in UTF-8, can stand in a text of a character set as it is. Where
-// that takes a conversion it is false.
-func Writable(name, charset string) bool {
-	return UTF8Charset(charset) && utf8.ValidString(name) || ASCII([]byte(name))
-}
-
-// UTF8Charset reports whether texts in a character set of MySQL's are UTF-8.
-func UTF8Charset(name string) bool {
-	switch name {
-	case "utf8mb4", "utf8mb3", "utf8":
-		return true
-	}
-	return false
 }
 
 // key reads the INSERT into table i and decides what becomes of its key k, or of its query. fills is
@@ -320,57 +293,6 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	return true, Verdict{}
 }
 
-// Modes returns what the server does with keys in the session. Unasked says that it has to be
-// asked, and No that this would change what a statement with these words reads.
-func Modes(s *state.State, conn state.ConnID, words statement.Words) (state.InsertModes, Answer) {
-	switch {
-	case s.Inserts.Conn == conn && s.Inserts.Version == max(s.Sysvars["auto_increment_increment"], s.Sysvars["sql_mode"]):
-		return s.Inserts, Yes
-	case words&statement.ReadsCounts != 0:
-		return s.Inserts, No
-	}
-	return s.Inserts, Unasked
-}
-
-// ReadsLast: to ask the server would change what the statement reads.
-const ReadsLast = "an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
-	"is not supported: keep that in a variable first"
-
-// modes is Modes for the text; is says that they are known.
-func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
-	m, answer := Modes(t.s, t.f.Conn, t.st.Words)
-	switch answer {
-	case Unasked:
-		t.askOnce(Need{What: NeedModes})
-	case No:
-		return m, false, notSupported("%s", ReadsLast)
-	}
-	return m, answer == Yes, Verdict{}
-}
-
-// setBefore reports whether a statement before the one at index may set a variable: the server has
-// another value when it runs that than it has now.
-func (t *filling) setBefore(index int, name string) bool {
-	for _, part := range t.st.Parts[:min(index, len(t.st.Parts))] {
-		switch part.Kind {
-		case statement.Execute, statement.ExecuteImmediate, statement.Other:
-			return true
-		}
-		for _, a := range t.st.Assignments[part.From:part.To] {
-			if a.Target == statement.SessionVariable && string(a.Name) == name || a.Target == statement.TargetUnknown {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// setInText refuses an INSERT whose key depends on what the same text sets before.
-func setInText(b *Binding) Verdict {
-	return notSupported("INSERT into %s, whose column %s is filled from sequence %s, with 0 or several rows behind a SET of sql_mode or auto_increment_increment "+
-		"in one text is not supported: send the SET alone", b.Table, b.Column, b.Sequence)
-}
-
 // decideRows decides what becomes of each row of the INSERT just read.
 func (t *filling) decideRows(k *FilledKey) Verdict {
 	in, key, prepared := k.Insertion, &k.Key, t.f.At == AtPrepare
@@ -445,130 +367,8 @@ func (t *filling) certain(v *statement.InsertValue) bool {
 	return call != nil && call.Func == statement.Nextval
 }
 
-// An INSERT ... SELECT that leaves a bound column out, or gives it a literal that is no
-// number, is handled as the text that has NEXTVAL there: see Counts for what the server
-// makes of that.
-
-// query reads the query of the INSERT that was begun to be read. Nothing is filled in if
-// it gives the key values of its own, or the table has no such column.
-func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
-	in := t.in
-	q := in.ReadSelect()
-	missing := key.Index < 0 && !in.NeedsColumns()
-	if !missing && q.Refusal != "" && !q.Listed() {
-		if q.Values {
-			return refusedQuery(b, "VALUES in parentheses is not supported there: write it without them")
-		}
-		return Verdict{}
-	}
-	// What is remembered of the columns is not good enough: a number that the server counts
-	// off must stand in the right one.
-	of := t.columns(i, NeedColumnsNow)
-	if of == nil {
-		return Verdict{}
-	}
-	var item *statement.InsertValue
-	if missing {
-		if same := t.same(b.Column); !ContainsName(of.Names, same) && !ContainsName(of.More, same) {
-			return Verdict{} // a table of the same name
-		}
-	} else {
-		columns := len(in.Columns)
-		if in.NeedsColumns() {
-			if v := t.keyAmong(of, b, key); v.Kind != Go {
-				return v
-			}
-			columns = len(key.Columns)
-		}
-		if key.Index < 0 {
-			return Verdict{}
-		}
-		var v Verdict
-		if item, v = t.emptyItem(i, &q, b, key, columns); v.Kind != Go || len(t.needs) > 0 {
-			return v
-		}
-		if item == nil {
-			return givesKey(&q, b, key.Index, columns)
-		}
-	}
-	switch {
-	case b.Texts:
-		return refusedQuery(b, "its keys are texts, which the server cannot count off: write NEXTVAL in each row of VALUES")
-	case q.Refusal != "":
-		v := refusedQuery(b, q.Refusal+" is not supported there")
-		v.Refusal.ServerFirst = t.st.Kind != statement.Multi // a mistake of the author's, perhaps
-		return v
-	case t.st.Kind == statement.Multi:
-		return refusedQuery(b, "send it alone")
-	case !Writable(b.Sequence, t.f.Charset):
-		return refusedQuery(b, "its name in this character set is not supported: SET NAMES utf8mb4")
-	}
-	for i := range t.st.Calls {
-		switch t.st.Calls[i].Func {
-		case statement.Nextval, statement.Lastval, statement.Setval:
-			return refusedQuery(b, "another NEXTVAL, LASTVAL or SETVAL in it is not supported")
-		}
-	}
-	t.fill.Query = &FilledQuery{Binding: b, Text: in.Spell(t.sql, &q, item, key, []byte(b.Sequence))}
-	return Verdict{}
-}
-
-// givesKey refuses a query of no table whose key is no number: it may be NULL, and the server
-// would make the key. Of a column of another table the proxy takes it that it is a key.
-func givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
-	item := q.KeyItem(index, columns)
-	if item == nil || item.Kind == statement.ValueNumber || q.From {
-		return Verdict{}
-	}
-	return refusedQuery(b, "a key that may be NULL or 0 is not supported there: write INSERT ... VALUES")
-}
-
-// emptyItem returns the item of a query that is the key, if it is a literal in whose
-// place a number is put; else nil.
-func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *statement.Key, columns int) (*statement.InsertValue, Verdict) {
-	item := q.KeyItem(key.Index, columns)
-	if item == nil {
-		return nil, Verdict{}
-	}
-	switch item.Kind {
-	case statement.ValueNull:
-		return item, Verdict{}
-	case statement.ValueZero, statement.ValueText:
-		modes, is, v := t.modes()
-		if !is {
-			return nil, v
-		}
-		if t.setBefore(t.st.Tables[i].Statement, "sql_mode") {
-			return nil, setInText(b)
-		}
-		if modes.EmptyIsNull && item.Kind == statement.ValueText {
-			return nil, notSupported("%s", MayBeNull(b))
-		}
-		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || t.in.Ignore
-		if key.Fills(item.Kind) {
-			return item, Verdict{}
-		}
-	}
-	return nil, Verdict{}
-}
-
 // MayBeNull is why a text as the key is refused where the empty one means NULL.
 func MayBeNull(b *Binding) string {
 	return fmt.Sprintf("a text that is no number for %s.%s, which is filled from sequence %s, in the sql_mode EMPTY_STRING_IS_NULL is not supported: give NULL or a number",
 		b.Table, b.Column, b.Sequence)
-}
-
-// refusedQuery refuses an INSERT ... SELECT into a bound column.
-func refusedQuery(b *Binding, text string) Verdict {
-	return refuse(Refusal{Why: NotSupported, Text: RefusedQuery(b, text)})
-}
-
-// RefusedQuery names the column in a refusal of an INSERT ... SELECT.
-func RefusedQuery(b *Binding, text string) string {
-	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)
-}
-
-// ContainsName reports whether one of names is the same as something.
-func ContainsName(names [][]byte, same func([]byte) bool) bool {
-	return slices.ContainsFunc(names, same)
 }

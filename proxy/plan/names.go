@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,4 +74,36 @@ func (t *planning) text(name []byte) ([]byte, Answer) {
 		t.ask(Need{What: NeedText, Name: name})
 	}
 	return converted, is
+}
+
+// SameColumn reports whether a name in a text is that of a column.
+func SameColumn(column string, name []byte, charset string) Answer {
+	if ASCII([]byte(column)) {
+		return AnswerOf(len(name) == len(column) && strings.EqualFold(string(name), column))
+	}
+	in, is := UTF8(name, charset)
+	if is == Unasked {
+		return Unasked
+	}
+	return AnswerOf(is == Yes && strings.EqualFold(string(in), column))
+}
+
+// Writable reports whether a name, in UTF-8, can stand in a text of a character set as it is. Where
+// that takes a conversion it is false.
+func Writable(name, charset string) bool {
+	return UTF8Charset(charset) && utf8.ValidString(name) || ASCII([]byte(name))
+}
+
+// UTF8Charset reports whether texts in a character set of MySQL's are UTF-8.
+func UTF8Charset(name string) bool {
+	switch name {
+	case "utf8mb4", "utf8mb3", "utf8":
+		return true
+	}
+	return false
+}
+
+// ContainsName reports whether one of names is the same as something.
+func ContainsName(names [][]byte, same func([]byte) bool) bool {
+	return slices.ContainsFunc(names, same)
 }

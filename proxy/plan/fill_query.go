@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"fmt"
+
+	"seqproxy/statement"
+)
+
+// An INSERT ... SELECT that leaves a bound column out, or gives it a literal that is no
+// number, is handled as the text that has NEXTVAL there: see Counts for what the server
+// makes of that.
+
+// query reads the query of the INSERT that was begun to be read. Nothing is filled in if
+// it gives the key values of its own, or the table has no such column.
+func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
+	in := t.in
+	q := in.ReadSelect()
+	missing := key.Index < 0 && !in.NeedsColumns()
+	if !missing && q.Refusal != "" && !q.Listed() {
+		if q.Values {
+			return refusedQuery(b, "VALUES in parentheses is not supported there: write it without them")
+		}
+		return Verdict{}
+	}
+	// What is remembered of the columns is not good enough: a number that the server counts
+	// off must stand in the right one.
+	of := t.columns(i, NeedColumnsNow)
+	if of == nil {
+		return Verdict{}
+	}
+	var item *statement.InsertValue
+	if missing {
+		if same := t.same(b.Column); !ContainsName(of.Names, same) && !ContainsName(of.More, same) {
+			return Verdict{} // a table of the same name
+		}
+	} else {
+		columns := len(in.Columns)
+		if in.NeedsColumns() {
+			if v := t.keyAmong(of, b, key); v.Kind != Go {
+				return v
+			}
+			columns = len(key.Columns)
+		}
+		if key.Index < 0 {
+			return Verdict{}
+		}
+		var v Verdict
+		if item, v = t.emptyItem(i, &q, b, key, columns); v.Kind != Go || len(t.needs) > 0 {
+			return v
+		}
+		if item == nil {
+			return givesKey(&q, b, key.Index, columns)
+		}
+	}
+	switch {
+	case b.Texts:
+		return refusedQuery(b, "its keys are texts, which the server cannot count off: write NEXTVAL in each row of VALUES")
+	case q.Refusal != "":
+		v := refusedQuery(b, q.Refusal+" is not supported there")
+		v.Refusal.ServerFirst = t.st.Kind != statement.Multi // a mistake of the author's, perhaps
+		return v
+	case t.st.Kind == statement.Multi:
+		return refusedQuery(b, "send it alone")
+	case !Writable(b.Sequence, t.f.Charset):
+		return refusedQuery(b, "its name in this character set is not supported: SET NAMES utf8mb4")
+	}
+	for i := range t.st.Calls {
+		switch t.st.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			return refusedQuery(b, "another NEXTVAL, LASTVAL or SETVAL in it is not supported")
+		}
+	}
+	t.fill.Query = &FilledQuery{Binding: b, Text: in.Spell(t.sql, &q, item, key, []byte(b.Sequence))}
+	return Verdict{}
+}
+
+// givesKey refuses a query of no table whose key is no number: it may be NULL, and the server
+// would make the key. Of a column of another table the proxy takes it that it is a key.
+func givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
+	item := q.KeyItem(index, columns)
+	if item == nil || item.Kind == statement.ValueNumber || q.From {
+		return Verdict{}
+	}
+	return refusedQuery(b, "a key that may be NULL or 0 is not supported there: write INSERT ... VALUES")
+}
+
+// emptyItem returns the item of a query that is the key, if it is a literal in whose
+// place a number is put; else nil.
+func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *statement.Key, columns int) (*statement.InsertValue, Verdict) {
+	item := q.KeyItem(key.Index, columns)
+	if item == nil {
+		return nil, Verdict{}
+	}
+	switch item.Kind {
+	case statement.ValueNull:
+		return item, Verdict{}
+	case statement.ValueZero, statement.ValueText:
+		modes, is, v := t.modes()
+		if !is {
+			return nil, v
+		}
+		if t.setBefore(t.st.Tables[i].Statement, "sql_mode") {
+			return nil, setInText(b)
+		}
+		if modes.EmptyIsNull && item.Kind == statement.ValueText {
+			return nil, notSupported("%s", MayBeNull(b))
+		}
+		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || t.in.Ignore
+		if key.Fills(item.Kind) {
+			return item, Verdict{}
+		}
+	}
+	return nil, Verdict{}
+}
+
+// refusedQuery refuses an INSERT ... SELECT into a bound column.
+func refusedQuery(b *Binding, text string) Verdict {
+	return refuse(Refusal{Why: NotSupported, Text: RefusedQuery(b, text)})
+}
+
+// RefusedQuery names the column in a refusal of an INSERT ... SELECT.
+func RefusedQuery(b *Binding, text string) string {
+	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)
+}
