@@ -200,6 +200,8 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			given(1, "INSERT INTO photos (title) VALUES ('a') RETURNING id, title"), insertIDs,
 			given(2, "INSERT INTO photos (id, title) VALUES (NULL, 'b'), (0, 'c') RETURNING id"), insertIDs,
 			given(1, "REPLACE INTO photos VALUES (NULL, 'd', NULL, 1) RETURNING *, id + 1"), insertIDs,
+			given(1, "INSERT IGNORE INTO photos (title, n) VALUES ('e', 2) RETURNING id"), insertIDs,
+			given(1, "INSERT INTO photos (title, n) VALUES ('f', 3) ON DUPLICATE KEY UPDATE title = 'g' RETURNING id"), insertIDs,
 			all,
 		}}})
 	}
@@ -213,6 +215,12 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		"SET NAMES utf8mb4",
 		"SELECT id, HEX(title) FROM photos ORDER BY id",
 	}}}, "packets with EOF", "go-sql-driver")
+	o.run(t, []script{{"that inserts nothing, in a text of several statements", []string{
+		meet,
+		given(1, "INSERT INTO photos (n) VALUES (1)"),
+		"INSERT IGNORE INTO photos (n) VALUES (1); SELECT LAST_INSERT_ID() => INSERT IGNORE INTO photos (n, id) VALUES (1, LAST_INSERT_ID({p1})); SELECT LAST_INSERT_ID()",
+		insertIDs,
+	}}}, "packets with EOF")
 	if o.Servers[0].IsMariaDB() {
 		o.fresh(t)
 		c := o.Conn(t, o.Schemas[0], nil)

@@ -279,10 +279,10 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	if len(k.Filled) == 0 && len(k.Explicit) == 0 && !k.Params {
 		return false, Verdict{}
 	}
-	if !k.Binding.Texts && (in.Ignore || in.OnDuplicate) && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
+	if !k.Binding.Texts && (in.Ignore || in.OnDuplicate) && !in.Returning && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
 		t.st.Kind != statement.Multi && !k.Bulk {
 		// The row may not be inserted. Only if it is, the number becomes LAST_INSERT_ID(). With
-		// AUTO_INCREMENT the server reports that.
+		// AUTO_INCREMENT the server reports that in its OK, which RETURNING has not.
 		of := t.columns(i, NeedAuto)
 		if of == nil {
 			return false, Verdict{}
