@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,9 +34,12 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
 	title := func(s string) argument { return textArg(text, s) }
 	type execution []argument
-	for name, caps := range endings {
+	clients := maps.Clone(endings)
+	clients["that may execute in bulk"] = allFraming | protocol.BulkOperations
+	for name, caps := range clients {
 		t.Run(name, func(t *testing.T) {
 			o := newOracle(t, bound(filledPhotos), filledTables...)
+			o.offers(t, caps&protocol.BulkOperations, "bulk execution")
 			update := "ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), title = VALUES(title)"
 			if !o.Servers[0].IsMariaDB() {
 				update = "AS new ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), title = new.title"
@@ -77,6 +81,7 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 				{"INSERT INTO photos (parent, title) VALUES (LAST_INSERT_ID(), ?), (LAST_INSERT_ID() + ?, '')", []execution{{title("a"), integer(long, 1)}}},
 				{"REPLACE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
 				{"INSERT IGNORE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT IGNORE INTO photos (id, n, parent) VALUES (?, 5, LAST_INSERT_ID())", []execution{{null(long)}, {integer(long, 0)}}},
 				{"INSERT INTO photos (title, n) VALUES (?, 5) ON DUPLICATE KEY UPDATE title = ?", []execution{{title("a"), title("b")}, {title("c"), title("d")}}},
 				{"INSERT INTO photos (id, title, n) VALUES (?, ?, 5) ON DUPLICATE KEY UPDATE title = 'x'", []execution{
 					{null(long), title("a")}, {integer(long, 0), title("b")}, {integer(long, 95), title("c")},
@@ -184,6 +189,7 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 			{"INSERT INTO photos (title, id) VALUES (?, NULL)", typeString, []string{a, b, c}},
 			{"INSERT INTO photos VALUES (?, ?, NULL, NULL)", typeLong + typeString, []string{bulkNull + a, bulkNull + b}},
 			{"REPLACE INTO photos (title, n) VALUES (?, 7)", typeString, []string{a}},
+			{"INSERT IGNORE INTO photos (title) VALUES (?)", typeString, []string{a, b, c}},
 		} {
 			p := o.pairOfSchemas(t, allFraming|protocol.BulkOperations)
 			set := fmt.Sprintf("SET auto_increment_increment = %d", step)

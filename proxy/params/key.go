@@ -64,7 +64,7 @@ func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 		pr := keyRow{param: -1, number: -1, first: -1}
 		var text string
 		switch {
-		case k.Plain || k.Binding.Texts:
+		case k.Plain && !k.Bulk || k.Binding.Texts:
 			pr.number, text = hidden, "?"
 			if k.Binding.Texts {
 				text = statement.TextMarker(k.Binding.Bytes)
@@ -204,7 +204,7 @@ func (p *List) assignKeys(values []keys.Number, rows int) {
 		}
 		if at := row * len(p.Hidden); k.Binding.Texts {
 			values[at+r.number] = keys.Number{Text: k.Texts[i], Binary: k.Binding.Bytes}
-		} else if r.number >= 0 && (led || r.first < 0) {
+		} else if r.number >= 0 && (led || r.first < 0 || k.Plain) {
 			values[at+r.number] = keys.Number{Value: k.Number(i)}
 		} else {
 			values[at+r.first] = keys.Number{Value: k.Number(i)}
@@ -266,7 +266,7 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
 	for row := range e.rows() {
 		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
 			return nil, err

@@ -280,7 +280,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		return false, Verdict{}
 	}
 	if !k.Binding.Texts && (in.Ignore || in.OnDuplicate) && !in.Returning && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
-		t.st.Kind != statement.Multi && !k.Bulk {
+		t.st.Kind != statement.Multi {
 		// The row may not be inserted. Only if it is, the number becomes LAST_INSERT_ID(). With
 		// AUTO_INCREMENT the server reports that in its OK, which RETURNING has not.
 		of := t.columns(i, NeedAuto)
@@ -288,7 +288,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 			return false, Verdict{}
 		}
 		k.Plain = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
-		k.Before = k.Before || k.Plain
+		k.Before = k.Before || k.Plain && !k.Bulk
 	}
 	return true, Verdict{}
 }

@@ -43,7 +43,7 @@ type FilledKey struct {
 	Leader    int      // the index in Filled of the row whose number becomes LAST_INSERT_ID()
 	Step      uint64   // between the numbers; 1 or more
 	Before    bool     // the statement reads LAST_INSERT_ID() before the row sets it
-	Plain     bool     // a plain literal, which the session records as LAST_INSERT_ID()
+	Plain     bool     // a plain literal, unless in bulk; the session records it as LAST_INSERT_ID()
 	Params    bool     // a parameter decides whether some row is filled
 	Bulk      bool     // an execution may have many rows
 	Listed    bool     // the text needs a list of columns
@@ -130,7 +130,7 @@ func (f *Filling) Leads(statement int) bool {
 // disturbs reports whether the key in a statement changes what its LAST_INSERT_ID() reads.
 func (f *Filling) disturbs(statement int) bool {
 	k := f.keyOf(statement)
-	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain && !k.Binding.Texts
+	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Binding.Texts
 }
 
 // Texts returns the splices for the text.
