@@ -111,6 +111,9 @@ func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
 			"INSERT INTO photos SELECT * FROM (SELECT id + 300, title, f, NULL FROM src) t", insertIDs,
 			"INSERT INTO photos (id, title) SELECT 400, 'x'", insertIDs,
 			"INSERT INTO photos (id, title) SELECT 401, 'x' UNION SELECT 402, 'y'", insertIDs,
+			"INSERT INTO photos (id, title) SELECT «NEXTVAL('photos')», 'v' FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = 'v')", insertIDs,
+			"INSERT INTO photos (title, id) SELECT 'w', «NEXT VALUE FOR photos» WHERE NOT EXISTS (SELECT * FROM src WHERE title = 'w')", insertIDs,
+			"INSERT INTO photos (title, id) SELECT 'w', «NEXTVAL('photos')» AS k", insertIDs,
 			"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
 			"INSERT INTO photos (id, title) SELECT 0, 'zero' FROM src LIMIT 1", insertIDs,
 			all,
@@ -176,6 +179,9 @@ func TestKeysOfPreparedInsertSelectAreFilledIn(t *testing.T) {
 			{textArg(text, "c"), null(long), integer(long, 50)},
 		}},
 		{"INSERT INTO photos SELECT NULL, title, ?, NULL FROM src ORDER BY title LIMIT ?", [][]argument{{integer(long, 7), integer(long, 4)}, {integer(long, 8), integer(long, 2)}}},
+		{"INSERT INTO photos (title, id) SELECT ?, «NEXTVAL('photos')» FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = ?)", [][]argument{
+			{textArg(text, "a"), textArg(text, "a")}, {textArg(text, "b"), textArg(text, "b")},
+		}},
 		{"INSERT INTO photos (title) SELECT ? FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = ?)", [][]argument{
 			{textArg(text, "a"), textArg(text, "a")}, {textArg(text, "a"), textArg(text, "a")}, {textArg(text, "b"), textArg(text, "b")},
 		}},

@@ -100,7 +100,8 @@ func TestKeysThatAreTexts(t *testing.T) {
 				t.Error(err)
 			}
 			exec(t, c, "INSERT INTO "+name+" VALUES (CONCAT('o', 'wn', 2), 33)")
-			for n, want := range map[int]string{31: "0", 32: "own", 33: "own2"} {
+			exec(t, c, "INSERT INTO "+name+" SELECT 'own3', 36 FROM DUAL WHERE NOT EXISTS (SELECT * FROM "+name+" WHERE n = 36)")
+			for n, want := range map[int]string{31: "0", 32: "own", 33: "own2", 36: "own3"} {
 				if got := strings.TrimRight(value(t, c, fmt.Sprintf("SELECT k FROM %s WHERE n = %d", name, n)), "\x00"); got != want {
 					t.Errorf("the client's own key %s became %q", want, got)
 				}

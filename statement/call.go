@@ -235,13 +235,12 @@ func (a *analyzer) expressionCall(c FuncCall, p lex.Lexer) {
 	a.muted = p.End
 }
 
-// CallAt returns the call at sql[start:end], or nil.
-func (st *Statement) CallAt(start, end int) *FuncCall {
-	first, after := st.callsBetween(start, end)
-	if first >= after || st.Calls[first].Start != start || st.Calls[first].End != end {
-		return nil
+// CallFrom returns the call that begins at an offset, or nil.
+func (st *Statement) CallFrom(start int) *FuncCall {
+	if first, _ := st.callsBetween(start, start); first < len(st.Calls) && st.Calls[first].Start == start {
+		return &st.Calls[first]
 	}
-	return &st.Calls[first]
+	return nil
 }
 
 // callsBetween returns the indexes of the calls within [start, end).

@@ -361,10 +361,11 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	return Verdict{}
 }
 
-// certain reports whether an expression is nothing but a NEXTVAL, which is never empty.
+// certain reports whether an expression is nothing but a NEXTVAL, which is never empty. In a list of
+// SELECT the name of NEXT VALUE FOR name may have been taken for an alias.
 func (t *filling) certain(v *statement.InsertValue) bool {
-	call := t.st.CallAt(v.Start, v.End)
-	return call != nil && call.Func == statement.Nextval
+	call := t.st.CallFrom(v.Start)
+	return call != nil && call.Func == statement.Nextval && call.End >= v.End
 }
 
 // MayBeNull is why a text as the key is refused where the empty one means NULL.

@@ -49,7 +49,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 			return v
 		}
 		if item == nil {
-			return givesKey(&q, b, key.Index, columns)
+			return t.givesKey(&q, b, key.Index, columns)
 		}
 	}
 	switch {
@@ -76,9 +76,9 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 
 // givesKey refuses a query of no table whose key is no number: it may be NULL, and the server
 // would make the key. Of a column of another table the proxy takes it that it is a key.
-func givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
+func (t *filling) givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
 	item := q.KeyItem(index, columns)
-	if item == nil || item.Kind == statement.ValueNumber || q.From {
+	if item == nil || item.Kind == statement.ValueNumber || q.From || t.certain(item) || b.Texts && item.Literal {
 		return Verdict{}
 	}
 	return refusedQuery(b, "a key that may be NULL or 0 is not supported there: write INSERT ... VALUES")
@@ -95,6 +95,9 @@ func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *s
 	case statement.ValueNull:
 		return item, Verdict{}
 	case statement.ValueZero, statement.ValueText:
+		if b.Texts { // only NULL means that there is no key
+			return nil, Verdict{}
+		}
 		modes, is, v := t.modes()
 		if !is {
 			return nil, v
