@@ -43,57 +43,14 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		s.tally.Kind = stats.KindHere
-		id := b[protocol.HeaderSize+1:]
-		p := s.preparedAs(binary.LittleEndian.Uint32(id))
-		if cmd == protocol.ComStmtBulkExecute {
-			err = s.bulkAgreed()
-		}
-		switch {
-		case err != nil:
-		case p == nil:
-			err = unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute", s.likeMariaDB())
-		case p.passable():
-			s.keepPreparedText(p)
-			p.toServer(id)
-			executed = p
-			if err = s.stillBound(&p.inserts); err == nil {
-				c, err = s.connFor(p)
-			}
-			if err == nil && p.ticket != nil {
-				err = s.mayLeaveToServer(p.ticket)
-			}
-			if err != nil {
-				err = s.dropLongData(p.conn, p, err)
-			}
-			p.LongSent = false
-		case whole:
+		if executed, c, err = s.longExecution(cmd, b[protocol.HeaderSize+1:], whole); executed == nil && err == nil {
 			return false, nil
-		default:
-			err = params.ErrTooLong
 		}
 	case protocol.ComQuery:
 		if whole {
 			return false, nil
 		}
-		s.tally.Kind = stats.KindHere
-		text := b[protocol.HeaderSize+1:]
-		s.scan, s.scanFrom = nil, protocol.HeaderSize+1
-		if s.login.Capabilities.Has(protocol.QueryAttributes) {
-			n, _ := protocol.CutAttributes(text)
-			text = text[n:]
-			s.scanFrom += n
-		}
-		if s.set.keepsTexts() {
-			s.keepText(text, true)
-		}
-		if err = s.mayPassLong(text); err == nil {
-			runs := statement.RunsFunctions
-			if statement.MayRunOthers(text, s.state.Mode) {
-				runs = statement.RunsOthers
-			}
-			c, err = s.attachForUnread(runs)
-		}
+		c, err = s.longQuery(b[protocol.HeaderSize+1:])
 	default:
 		if whole {
 			return false, nil
@@ -115,6 +72,64 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 		s.noteExecuted(c, executed)
 	}
 	return true, nil
+}
+
+// longExecution finds the prepared statement and the connection of an execution that is too long
+// for memory. id is where the command names the statement. Without a statement or an error, the
+// command should be read into memory: whole says that it fits.
+func (s *Session) longExecution(cmd protocol.Command, id []byte, whole bool) (p *prepared, c *backend.Conn, err error) {
+	s.tally.Kind = stats.KindHere
+	if cmd == protocol.ComStmtBulkExecute {
+		if err := s.bulkAgreed(); err != nil {
+			return nil, nil, err
+		}
+	}
+	p = s.preparedAs(binary.LittleEndian.Uint32(id))
+	switch {
+	case p == nil:
+		return nil, nil, unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute", s.likeMariaDB())
+	case p.passable():
+	case whole:
+		return nil, nil, nil
+	default:
+		return nil, nil, params.ErrTooLong
+	}
+	s.keepPreparedText(p)
+	p.toServer(id)
+	if err = s.stillBound(&p.inserts); err == nil {
+		c, err = s.connFor(p)
+	}
+	if err == nil && p.ticket != nil {
+		err = s.mayLeaveToServer(p.ticket)
+	}
+	if err != nil {
+		err = s.dropLongData(p.conn, p, err)
+	}
+	p.LongSent = false
+	return p, c, err
+}
+
+// longQuery finds the connection of a text that is too long for memory. text is its beginning, with
+// any attributes in front.
+func (s *Session) longQuery(text []byte) (*backend.Conn, error) {
+	s.tally.Kind = stats.KindHere
+	s.scan, s.scanFrom = nil, protocol.HeaderSize+1
+	if s.login.Capabilities.Has(protocol.QueryAttributes) {
+		n, _ := protocol.CutAttributes(text)
+		text = text[n:]
+		s.scanFrom += n
+	}
+	if s.set.keepsTexts() {
+		s.keepText(text, true)
+	}
+	if err := s.mayPassLong(text); err != nil {
+		return nil, err
+	}
+	runs := statement.RunsFunctions
+	if statement.MayRunOthers(text, s.state.Mode) {
+		runs = statement.RunsOthers
+	}
+	return s.attachForUnread(runs)
 }
 
 // mayPassLong refuses a text too long to be analysed that may put rows into a table with a bound

@@ -119,16 +119,22 @@ func (x *executor) prepare(sql []byte) error {
 	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || question != nil {
 		p.shape.Plain = false
 	}
-	if st.Kind == statement.Set {
-		p.set = append([]byte(nil), sql...)
-	}
-	if st.Kind == statement.Use {
-		p.use = string(st.Schema)
-	}
-	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
-		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
-	}
+	p.noteKind(st, sql)
 	return x.prepareOn(c, p, text)
+}
+
+// noteKind keeps what each execution of a SET, a USE or a KILL needs of its text.
+func (p *prepared) noteKind(st *statement.Statement, sql []byte) {
+	switch st.Kind {
+	case statement.Set:
+		p.set = bytes.Clone(sql)
+	case statement.Use:
+		p.use = string(st.Schema)
+	case statement.Kill:
+		if k := st.Kill; k.Operand != statement.KillOther {
+			p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
+		}
+	}
 }
 
 // prepareLocal answers COM_STMT_PREPARE for a statement with n parameters that the proxy answers.
