@@ -19,141 +19,204 @@ type CountedText struct {
 // number must make the whole statement fail, and the statement must then be repeatable. If that is
 // not certain, refusal says so in the words of Statement.Refusal.
 func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
-	switch {
-	case st.Kind == Multi:
-		return text, "NEXTVAL for each row of INSERT ... SELECT or UPDATE in a multi-statement, which cannot be repeated with more numbers,"
-	case st.Kind == Delete:
-		return text, "NEXTVAL in DELETE, where each examined row would get another number,"
-	case st.Kind == Update && st.Table() == nil:
-		return text, "NEXTVAL in UPDATE of several tables, some of which may keep changes if it fails,"
-	case st.Kind != Insert && st.Kind != Replace && st.Kind != Update || st.Table() == nil:
-		return text, "NEXTVAL for each row of a statement whose table is not its first word"
-	case st.Words&SetsUserVariable != 0:
-		return text, "NEXTVAL for each row beside @variable :=, which would be set again where it is repeated with more numbers,"
-	case st.Words&UserLock != 0:
-		return text, "NEXTVAL for each row beside GET_LOCK() and its like, which would be done again where it is repeated with more numbers,"
-	case st.Words&SetsLastInsertID != 0:
-		return text, "NEXTVAL for each row beside LAST_INSERT_ID(expression), by which the server counts the numbers,"
-	case st.Words&ReadsCounts != 0:
-		return text, "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings, which taking the numbers changes,"
+	if refusal = st.mayNotCount(); refusal != "" {
+		return text, refusal
 	}
-	l := lex.Lexer{Src: sql, Mode: st.mode}
-	depth, calls := 0, 0
-	folded := 0 // depth of the function call whose arguments a server may evaluate only once
-	inSet := st.Kind != Update
-	limited, refers := false, false
-	inRows := st.Kind == Update // after the table and its columns
-	// number of tuples; numbers for each in ON DUPLICATE KEY UPDATE; within VALUES
-	rows, each, values := uint64(0), uint64(0), false
-	inList, counts := false, false // in a select list; the item has a NEXTVAL
-	var names [][]byte             // aliases of such items
-	for {
-		prev := l
-		if l.Next(); l.Kind == lex.EOF {
+	update := st.Kind == Update
+	r := countReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, update: update, writes: !update, inRows: update}
+	for r.refusal == "" {
+		prev := r.Lexer
+		if r.Next(); r.Kind == lex.EOF {
 			break
 		}
-		if refers && st.refersToNumber(names, &l, &prev) {
-			return text, errReferred
+		r.token(&prev)
+	}
+	if r.rows > 0 {
+		r.text.Numbers += r.rows * r.each
+	}
+	if r.refusal == "" && (r.Bad || r.calls != len(st.Calls)) {
+		r.refusal = "NEXTVAL for each row"
+	}
+	return r.text, r.refusal
+}
+
+// mayNotCount refuses a statement for what is known of it without another look at its text.
+func (st *Statement) mayNotCount() (refusal string) {
+	switch {
+	case st.Kind == Multi:
+		return "NEXTVAL for each row of INSERT ... SELECT or UPDATE in a multi-statement, which cannot be repeated with more numbers,"
+	case st.Kind == Delete:
+		return "NEXTVAL in DELETE, where each examined row would get another number,"
+	case st.Kind == Update && st.Table() == nil:
+		return "NEXTVAL in UPDATE of several tables, some of which may keep changes if it fails,"
+	case st.Kind != Insert && st.Kind != Replace && st.Kind != Update || st.Table() == nil:
+		return "NEXTVAL for each row of a statement whose table is not its first word"
+	case st.Words&SetsUserVariable != 0:
+		return "NEXTVAL for each row beside @variable :=, which would be set again where it is repeated with more numbers,"
+	case st.Words&UserLock != 0:
+		return "NEXTVAL for each row beside GET_LOCK() and its like, which would be done again where it is repeated with more numbers,"
+	case st.Words&SetsLastInsertID != 0:
+		return "NEXTVAL for each row beside LAST_INSERT_ID(expression), by which the server counts the numbers,"
+	case st.Words&ReadsCounts != 0:
+		return "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings, which taking the numbers changes,"
+	}
+	return ""
+}
+
+// countReader reads a statement whose numbers the server is to count.
+type countReader struct {
+	lex.Lexer
+	st      *Statement
+	text    CountedText
+	refusal string
+
+	update bool // the statement is an UPDATE
+	depth  int
+	calls  int  // index into st.Calls
+	folded int  // depth of the function call whose arguments a server may evaluate only once; 0: none
+	writes bool // the expressions are those of the rows that are written
+	inRows bool // after the table and its columns
+
+	values bool   // within VALUES
+	rows   uint64 // its tuples
+	each   uint64 // NEXTVALs of ON DUPLICATE KEY UPDATE
+
+	inList bool     // in a select list
+	counts bool     // its current item has a NEXTVAL
+	names  [][]byte // aliases of such items
+	refers bool     // in GROUP BY, HAVING or ORDER BY, which may refer to items
+
+	limited bool // a LIMIT is not that of all rows
+}
+
+// token handles the current token. prev is the one before.
+func (r *countReader) token(prev *lex.Lexer) {
+	switch {
+	case r.refers && r.st.refersToNumber(r.names, &r.Lexer, prev):
+		r.refusal = errReferred
+		return
+	case r.refers && r.depth == 0 && r.Kind == lex.Word && severalGroupings(&r.Lexer):
+		// MariaDB repeats values with it.
+		r.refusal = "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values,"
+		return
+	case r.calls < len(r.st.Calls) && r.Start == r.st.Calls[r.calls].Start:
+		r.call()
+		return
+	case r.inList && r.depth == 0 && (r.Is(',') || listEnds(&r.Lexer)):
+		r.endItem(prev)
+	}
+	switch {
+	case r.Is('('):
+		r.open(prev)
+	case r.Is(')'):
+		if r.depth == r.folded {
+			r.folded = 0
 		}
-		if refers && depth == 0 && l.Kind == lex.Word && severalGroupings(&l) {
-			// MariaDB repeats values with it.
-			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values,"
-		}
-		if calls < len(st.Calls) && l.Start == st.Calls[calls].Start {
-			c := &st.Calls[calls]
-			if c.Func == Nextval && !inSet {
-				return text, "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE, where it would be another number for each row that is looked at,"
-			}
-			switch {
-			case c.Func != Nextval:
-			case text.Updates:
-				each++
-			case values:
-				text.Numbers++
-			}
-			if c.Func == Nextval && folded > 0 {
-				return text, "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like, which may be evaluated once for all rows,"
-			}
-			l.Pos, l.Kind, l.Kw = c.End, lex.Punct, lex.KwNone
-			l.Ch = ')'
-			calls++
-			counts = inList && c.Func == Nextval || counts
-			continue
-		}
-		if inList && depth == 0 && (l.Is(',') || listEnds(&l)) {
-			if counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // possibly an alias
-				names = append(names, st.arena.Decode(&prev))
-			}
-			inList, counts = l.Is(','), false
-		}
+		r.depth--
+	case r.Kw == lex.KwIgnore && !indexFollows(r.Lexer):
+		r.refusal = "NEXTVAL for each row with IGNORE, which would keep rows without a number,"
+	case r.Kw == lex.KwReturning:
+		r.refusal = "NEXTVAL for each row with RETURNING, which may send rows before the numbers run out,"
+	case r.depth <= 0: // there may be too many closing ones
+		r.outermost()
+	}
+}
+
+// call handles the next call and moves past it.
+func (r *countReader) call() {
+	c := &r.st.Calls[r.calls]
+	if c.Func == Nextval {
 		switch {
-		case l.Is('('):
-			text.Routines = text.Routines || inRows && mayCallRoutine(&l, &prev)
-			tuple := values && depth == 0
-			if tuple {
-				rows++
-			}
-			if depth++; !tuple && folded == 0 && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) && !looksEachTime(&prev) {
-				folded = depth
-			}
-		case l.Is(')'):
-			if depth == folded {
-				folded = 0
-			}
-			depth--
-		case l.Kw == lex.KwIgnore && !indexFollows(l):
-			return text, "NEXTVAL for each row with IGNORE, which would keep rows without a number,"
-		case l.Kw == lex.KwReturning:
-			return text, "NEXTVAL for each row with RETURNING, which may send rows before the numbers run out,"
-		case depth > 0:
-		// There the servers take the counting expression for a constant.
-		case l.Kw == lex.KwDistinct, l.Kw == lex.KwDistinctRow:
-			return text, "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
-		case l.Kw == lex.KwSQLBufferResult:
-			// It would be evaluated for rows that are not stored.
-			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere,"
-		case l.Kw == lex.KwGroup, l.Kw == lex.KwHaving, l.Kw == lex.KwOrder:
-			refers = st.Kind != Update
-			if st.Kind == Update {
-				inSet = false
-			}
-		case l.Kw == lex.KwSelect:
-			refers, inList, inRows = false, true, true
-		case l.Kw == lex.KwOn:
-			refers = false
-			if p := l; !text.Updates {
-				p.Next()
-				values, text.Updates = values && p.Kw != lex.KwDuplicate, p.Kw == lex.KwDuplicate
-			}
-		case st.Kind != Update && (l.Kw == lex.KwValues || l.Kw == lex.KwValue) && !inRows:
-			values, inRows = true, true
-		case st.Kind == Update && l.Kw == lex.KwSet:
-			inSet = true
-		case st.Kind == Update && l.Kw == lex.KwWhere:
-			inSet = false
-		case l.Kw == lex.KwUnion, l.Kw == lex.KwExcept, l.Kw == lex.KwIntersect:
-			limited, text.Limit = true, 0
-		case l.Kw == lex.KwLimit:
-			refers, inSet = false, inSet && st.Kind != Update
-			if p := l; !limited {
-				p.Next()
-				n, ok := lex.ParseUint(p.Src[p.Start:p.End])
-				if p.Kind == lex.Number && ok {
-					text.Limit = n
-				}
-				if p.Next(); p.Is(',') || p.Kw != lex.KwNone { // an offset, or ROWS EXAMINED
-					text.Limit = 0
-				}
-			}
+		case !r.writes:
+			r.refusal = "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE, where it would be another number for each row that is looked at,"
+			return
+		case r.text.Updates:
+			r.each++
+		case r.values:
+			r.text.Numbers++
+		}
+		if r.folded > 0 {
+			r.refusal = "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like, which may be evaluated once for all rows,"
+			return
+		}
+		r.counts = r.counts || r.inList
+	}
+	r.Pos, r.Kind, r.Kw = c.End, lex.Punct, lex.KwNone
+	r.Ch = ')'
+	r.calls++
+}
+
+// endItem ends an item of the select list, or the list. prev is the last token of the item.
+func (r *countReader) endItem(prev *lex.Lexer) {
+	if r.counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // possibly an alias
+		r.names = append(r.names, r.st.arena.Decode(prev))
+	}
+	r.inList, r.counts = r.Is(','), false
+}
+
+// open handles an opening parenthesis. prev is the token before.
+func (r *countReader) open(prev *lex.Lexer) {
+	r.text.Routines = r.text.Routines || r.inRows && mayCallRoutine(&r.Lexer, prev)
+	tuple := r.values && r.depth == 0
+	if tuple {
+		r.rows++
+	}
+	r.depth++
+	if !tuple && r.folded == 0 && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) && !looksEachTime(prev) {
+		r.folded = r.depth
+	}
+}
+
+// outermost handles a word outside of parentheses. Within them the servers take the counting
+// expression for a constant.
+func (r *countReader) outermost() {
+	switch r.Kw {
+	case lex.KwDistinct, lex.KwDistinctRow:
+		r.refusal = "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
+	case lex.KwSQLBufferResult:
+		// It would be evaluated for rows that are not stored.
+		r.refusal = "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere,"
+	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
+		r.refers = !r.update
+		r.writes = r.writes && !r.update
+	case lex.KwSelect:
+		r.refers, r.inList, r.inRows = false, true, true
+	case lex.KwOn:
+		r.refers = false
+		if p := r.Lexer; !r.text.Updates {
+			p.Next()
+			r.text.Updates = p.Kw == lex.KwDuplicate
+			r.values = r.values && !r.text.Updates
+		}
+	case lex.KwValues, lex.KwValue:
+		if !r.update && !r.inRows {
+			r.values, r.inRows = true, true
+		}
+	case lex.KwSet:
+		r.writes = r.writes || r.update
+	case lex.KwWhere:
+		r.writes = r.writes && !r.update
+	case lex.KwUnion, lex.KwExcept, lex.KwIntersect:
+		r.limited, r.text.Limit = true, 0
+	case lex.KwLimit:
+		r.refers, r.writes = false, r.writes && !r.update
+		if !r.limited {
+			r.limit()
 		}
 	}
-	if rows > 0 {
-		text.Numbers += rows * each
+}
+
+// limit reads what follows LIMIT.
+func (r *countReader) limit() {
+	p := r.Lexer
+	p.Next()
+	n, ok := lex.ParseUint(p.Src[p.Start:p.End])
+	if p.Kind == lex.Number && ok {
+		r.text.Limit = n
 	}
-	if l.Bad || calls != len(st.Calls) {
-		return text, "NEXTVAL for each row"
+	if p.Next(); p.Is(',') || p.Kw != lex.KwNone { // an offset, or ROWS EXAMINED
+		r.text.Limit = 0
 	}
-	return text, ""
 }
 
 // maxReferred bounds the aliases that every word of an ORDER BY is compared with.

@@ -20,73 +20,100 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	if t == nil {
 		return 0, 0, false
 	}
-	l := lex.Lexer{Src: sql, Mode: st.mode}
-	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
-		l.Next()
-	}
-	next := 0 // index into st.Calls
-	for next < len(st.Calls) && st.Calls[next].Start < t.End {
-		next++
-	}
-	leader, at = -1, -1
-	read, readAlone, alone, leaderAlone := -1, false, false, false
-	depth, source := 0, lex.KwNone
-	equals := 0 // number of = in this assignment of SET
-	prev := l
-	for l.Next(); l.Kind != lex.EOF && (depth > 0 || !l.Is(';')); l.Next() {
-		if next < len(st.Calls) && l.Start == st.Calls[next].Start {
-			c := &st.Calls[next]
-			reads := c.Func == LastInsertID || c.Func == LastInsertIDVariable
-			before := prev
-			prev = l
-			prev.Pos, prev.End, prev.Kind, prev.Ch, prev.Kw = c.End, c.End, lex.Punct, ')', lex.KwNone
-			l = prev
-			if reads || numbers[next] {
-				if source == lex.KwNone {
-					return 0, 0, false
-				}
-				alone = isWholeValue(&l, &before, source, depth) && equals < 2
-			}
-			switch {
-			case reads:
-				read, readAlone = next, alone
-			case numbers[next] && leader < 0:
-				leader, leaderAlone = next, alone
-			}
-			if reads || numbers[next] {
-				at = next
-			}
-			next++
-			continue
-		}
-		switch {
-		case l.Is('('):
-			depth++
-		case l.Is(')'):
-			depth--
-		case depth > 0:
-		case l.Is(','):
-			equals = 0
-		case source == lex.KwSet && (l.Is('=') || l.Kind == lex.Assign):
-			equals++
-		case source == lex.KwNone && (l.Kw == lex.KwValues || l.Kw == lex.KwValue || l.Kw == lex.KwSet):
-			source = l.Kw
-		case source == lex.KwNone && (l.Kw == lex.KwSelect || l.Kw == lex.KwWith || l.Kw == lex.KwTable):
+	r := lateReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, numbers: numbers, leader: -1, at: -1, read: -1}
+	r.skipTo(t.End)
+	prev := r.Lexer
+	for r.Next(); r.Kind != lex.EOF && (r.depth > 0 || !r.Is(';')); r.Next() {
+		if !r.token(&prev) {
 			return 0, 0, false
-		case l.Kw == lex.KwOn, l.Kw == lex.KwReturning:
-			source = lex.KwNone // rows decide how often the values are evaluated
 		}
-		prev = l
+		prev = r.Lexer
 	}
 	switch {
-	case l.Bad || l.SeenCond || leader < 0 || !leaderAlone:
+	case r.Bad || r.SeenCond || r.leader < 0 || !r.leaderWhole:
 		return 0, 0, false
-	case leader > read:
-		return leader, leader, true
-	case readAlone:
-		return leader, read, true
+	case r.leader > r.read:
+		return r.leader, r.leader, true
+	case r.readWhole:
+		return r.leader, r.read, true
 	}
-	return leader, at, alone && at > read
+	return r.leader, r.at, r.whole && r.at > r.read
+}
+
+// lateReader reads the rows of an INSERT for Late.
+type lateReader struct {
+	lex.Lexer
+	st      *Statement
+	numbers []bool // the calls that are given a number
+
+	next   int         // index into st.Calls
+	depth  int         // of parentheses
+	source lex.Keyword // VALUES, VALUE or SET within the rows, else KwNone
+	equals int         // number of = in this assignment of SET
+
+	leader      int  // the first call with a number, or -1
+	leaderWhole bool // it is a whole value
+	read        int  // the last call that reads LAST_INSERT_ID(), or -1
+	readWhole   bool // it is a whole value
+	at          int  // the last of both kinds
+	whole       bool // it is a whole value
+}
+
+// skipTo moves to the token that ends at end, and past the calls before it.
+func (r *lateReader) skipTo(end int) {
+	for r.End < end && r.Kind != lex.EOF || r.Pos == 0 {
+		r.Next()
+	}
+	for r.next < len(r.st.Calls) && r.st.Calls[r.next].Start < end {
+		r.next++
+	}
+}
+
+// token handles the current token, and moves to the end of a call. prev is the token before. It
+// returns false where values are not evaluated once each, in the order of the text.
+func (r *lateReader) token(prev *lex.Lexer) bool {
+	if r.next < len(r.st.Calls) && r.Start == r.st.Calls[r.next].Start {
+		return r.call(prev)
+	}
+	switch {
+	case r.Is('('):
+		r.depth++
+	case r.Is(')'):
+		r.depth--
+	case r.depth > 0:
+	case r.Is(','):
+		r.equals = 0
+	case r.source == lex.KwSet && (r.Is('=') || r.Kind == lex.Assign):
+		r.equals++
+	case r.source == lex.KwNone && (r.Kw == lex.KwValues || r.Kw == lex.KwValue || r.Kw == lex.KwSet):
+		r.source = r.Kw
+	case r.source == lex.KwNone && (r.Kw == lex.KwSelect || r.Kw == lex.KwWith || r.Kw == lex.KwTable):
+		return false
+	case r.Kw == lex.KwOn, r.Kw == lex.KwReturning:
+		r.source = lex.KwNone // rows decide how often the values are evaluated
+	}
+	return true
+}
+
+// call is token for the next call.
+func (r *lateReader) call(prev *lex.Lexer) bool {
+	c := &r.st.Calls[r.next]
+	r.Pos, r.End, r.Kind, r.Ch, r.Kw = c.End, c.End, lex.Punct, ')', lex.KwNone
+	reads := c.Func == LastInsertID || c.Func == LastInsertIDVariable
+	if reads || r.numbers[r.next] {
+		if r.source == lex.KwNone {
+			return false
+		}
+		r.at, r.whole = r.next, isWholeValue(&r.Lexer, prev, r.source, r.depth) && r.equals < 2
+	}
+	switch {
+	case reads:
+		r.read, r.readWhole = r.next, r.whole
+	case r.numbers[r.next] && r.leader < 0:
+		r.leader, r.leaderWhole = r.next, r.whole
+	}
+	r.next++
+	return true
 }
 
 // isWholeValue reports whether a call is a whole value of VALUES or SET; l is at its end, and before
