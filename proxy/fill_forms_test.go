@@ -9,9 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
@@ -48,6 +50,32 @@ func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
 			"SELECT * FROM child",
 		}},
 	})
+}
+
+// The proxy asks for modes and columns before the first such INSERT of a session.
+func TestATextMayReadWhatItsInsertLeft(t *testing.T) {
+	for _, text := range []string{
+		"INSERT INTO photos (title) VALUES ('a'), ('b'); SELECT ROW_COUNT()",
+		"INSERT INTO photos VALUES (NULL, 'a', NULL, 1), (0, 'b', NULL, 2); UPDATE photos SET title = 'c' WHERE n = 2; SELECT ROW_COUNT()",
+		"SET @a = 1; INSERT IGNORE INTO photos VALUES (0, REPEAT('a', 200), NULL, 1), (0, 'b', NULL, 2); SHOW WARNINGS; SELECT @@warning_count",
+	} {
+		o := newOracle(t, bound(filledPhotos), filledTables...)
+		p := o.pairOfSchemas(t, allFraming)
+		p.same(protocol.ComQuery, "SELECT 'x' + 1 FROM photos")
+		for _, refused := range []string{"SELECT ROW_COUNT(); ", "SHOW WARNINGS; ", "SET @a = FOUND_ROWS(); "} {
+			p.Proxy.send(packet(command(protocol.ComQuery, refused+text)))
+			answer, err := p.Proxy.raw()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := serverError(t, answer); e.Code != gomysql.ER_NOT_SUPPORTED_YET {
+				t.Errorf("%s%s: got %v, want error %d", refused, text, e, gomysql.ER_NOT_SUPPORTED_YET)
+			}
+		}
+		o.meets(t, p)
+		p.same(protocol.ComQuery, text)
+		p.same(protocol.ComQuery, "SELECT CONCAT_WS(' ', id, title, n) FROM photos ORDER BY id")
+	}
 }
 
 func TestWhatCannotBeFilledInIsRefused(t *testing.T) {

@@ -101,7 +101,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 				first = st.Kind
 			}
 			if statements > 1 || more {
-				st.Parts = append(st.Parts, Part{Kind: st.Kind, Schema: a.schema, From: assigned, To: len(st.Assignments)})
+				st.Parts = append(st.Parts, Part{Kind: st.Kind, Schema: a.schema, From: assigned, To: len(st.Assignments), Words: st.Words})
 			}
 		}
 		if st.shiftsMode(assigned) {

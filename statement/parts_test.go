@@ -7,6 +7,25 @@ import (
 	"seqproxy/statement/lex"
 )
 
+func TestATextReadsCountsOfTheLastStatementBeforeItsFirstInsert(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Words
+	}{
+		{"insert into t values (row_count())", ReadsRowCount},
+		{"insert into t values (1);", 0},
+		{"set @a = 1; insert into t values (1); select row_count(), found_rows(); show warnings", ReadsFoundRows},
+		{"set @a = 1; ; insert into t values (row_count()); insert into t values (@@warning_count)", ReadsRowCount},
+		{"do 1; show warnings; update t set a = 1; insert into t values (row_count())", ReadsWarnings},
+		{"select row_count(); select 1", ReadsRowCount},
+	} {
+		var st Statement
+		if st.Analyze([]byte(c.text), lex.Mode{}); st.ReadsOfLast() != c.want {
+			t.Errorf("%q: got %b, want %b", c.text, st.ReadsOfLast(), c.want)
+		}
+	}
+}
+
 func TestATextKeepsItsParts(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT 1", ""},

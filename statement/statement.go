@@ -426,6 +426,17 @@ type Part struct {
 	Kind     Kind
 	Schema   []byte // as Statement.Schema
 	From, To int    // its elements of Statement.Assignments
+	Words    Words  // those of the text up to its end
+}
+
+// ReadsOfLast returns the words of ReadsCounts that concern the statement before the text. Behind
+// its first INSERT or UPDATE the text reads row counts and warnings of its own statements.
+func (st *Statement) ReadsOfLast() Words {
+	words := st.Words
+	if len(st.Tables) > 0 && len(st.Parts) > 0 {
+		words = st.Parts[st.Tables[0].Statement].Words | words&ReadsFoundRows
+	}
+	return words & ReadsCounts
 }
 
 // Table returns the table of a text that is a single INSERT, REPLACE, UPDATE or LOAD. It returns

@@ -23,7 +23,7 @@ const ReadsLast = "an INSERT into a table with a bound column that reads what th
 
 // modes is Modes for the text; is says that they are known.
 func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
-	m, answer := Modes(t.s, t.f.Conn, t.st.Words)
+	m, answer := Modes(t.s, t.f.Conn, t.st.ReadsOfLast())
 	switch answer {
 	case Unasked:
 		t.askOnce(Need{What: NeedModes})

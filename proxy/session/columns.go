@@ -67,10 +67,10 @@ func (cc *columnCache) forget() {
 // fetchColumns gets what a plan needs of a table in the text.
 func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
 	if what == plan.NeedColumnsNow {
-		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.Words)
+		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.ReadsOfLast())
 		return err
 	}
-	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.Words)
+	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.ReadsOfLast())
 	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
 		of.Answered = plan.No
 		return nil

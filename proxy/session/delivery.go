@@ -227,7 +227,7 @@ func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy)
 		d.planning.fill = f
 	case notTheTable:
 		t, k := d.planning.stmt.Table(), &a.Fill.Keys[0]
-		of, err := d.planning.askColumns(c, string(sql[t.Start:t.End]), d.planning.stmt.Words)
+		of, err := d.planning.askColumns(c, string(sql[t.Start:t.End]), d.planning.stmt.ReadsOfLast())
 		if err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ func (p *planning) fetchOne(f *plan.Facts, n *plan.Need, sql []byte) (err error)
 	case plan.NeedDatabase:
 		return p.at.askSchema()
 	case plan.NeedModes:
-		_, err = p.at.insertModes(p.at.cur, p.stmt.Words)
+		_, err = p.at.insertModes(p.at.cur, p.stmt.ReadsOfLast())
 	default:
 		return p.fetchColumns(f.TableOf(n.At), n.What, &p.stmt.Tables[n.At], sql)
 	}

@@ -223,7 +223,7 @@ func (p *planning) fillsText(text []byte) (bool, error) {
 		return false, err
 	}
 	// The server reports a missing column only when it runs the text.
-	of, err := p.askColumns(c, string(text[t.Start:t.End]), p.stmt.Words)
+	of, err := p.askColumns(c, string(text[t.Start:t.End]), p.stmt.ReadsOfLast())
 	if err != nil {
 		return false, err
 	}
