@@ -52,7 +52,7 @@ func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns []
 	if missing {
 		splices = in.AppendAlias(splices)
 	}
-	return st.Splice(nil, sql, make([]Substitution, len(st.Calls)), splices), numbers, true
+	return st.Rewrite(nil, sql, make([]Substitution, len(st.Calls)), splices...), numbers, true
 }
 
 func isID(name []byte) bool { return bytes.EqualFold(name, []byte("id")) }

@@ -191,5 +191,5 @@ func (in *Insertion) Spell(sql []byte, q *InsertSelect, item *InsertValue, k *Ke
 	}
 	slices.SortStableFunc(splices, func(a, b Splice) int { return a.Start - b.Start })
 	var st Statement
-	return st.Splice(nil, sql, nil, splices)
+	return st.Rewrite(nil, sql, nil, splices...)
 }

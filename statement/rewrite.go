@@ -77,14 +77,9 @@ type Substitution struct {
 // All other bytes are copied unchanged. If a select item has a replaced call and no alias, its own
 // text becomes its alias. So the column keeps the name that the server would have given it.
 //
-// st must have no Refusal.
-func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []byte {
-	return st.Splice(dst, sql, substitutions, nil)
-}
-
-// Splice is Rewrite with additional splices. They are in text order and overlap neither each other
-// nor replaced calls.
-func (st *Statement) Splice(dst, sql []byte, substitutions []Substitution, splices []Splice) []byte {
+// splices are further changes. They are in text order and overlap neither each other nor replaced
+// calls. st must have no Refusal.
+func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution, splices ...Splice) []byte {
 	from, item, call := 0, 0, 0
 	for i := range splices {
 		s := &splices[i]

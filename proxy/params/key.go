@@ -352,5 +352,5 @@ func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.
 		return st.Rewrite(nil, sql, subs), hidden, nil
 	}
 	key, hidden = hideKeys(st, subs, hidden, a.Fill)
-	return st.Splice(nil, sql, subs, a.Fill.Splices), hidden, key
+	return st.Rewrite(nil, sql, subs, a.Fill.Splices...), hidden, key
 }

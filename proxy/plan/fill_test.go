@@ -150,7 +150,7 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		case f != nil:
 			f.Placeholders = true
 			f.Spell()
-			got = string(st.Splice(nil, []byte(c.text), make([]statement.Substitution, len(st.Calls)), f.Texts()))
+			got = string(st.Rewrite(nil, []byte(c.text), make([]statement.Substitution, len(st.Calls)), f.Texts()...))
 		}
 		if got != c.want || rounds != c.rounds {
 			t.Errorf("%s: got %q after %d rounds, want %q after %d", c.name, got, rounds, c.want, c.rounds)

@@ -213,7 +213,7 @@ func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []s
 	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
 	d.relay.begin(protocol.ComQuery)
 	d.relay.scratch = append(d.relay.scratch, d.attributes...)
-	d.relay.scratch = d.planning.stmt.Splice(d.relay.scratch, sql, subs, splices)
+	d.relay.scratch = d.planning.stmt.Rewrite(d.relay.scratch, sql, subs, splices...)
 }
 
 // refill applies the remedy that sendNumbered returned, and handles the text again.

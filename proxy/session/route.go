@@ -295,7 +295,7 @@ func (e *explanation) placeholders(st *statement.Statement, sql []byte, a *plan.
 		a.Fill.Placeholders = true
 		a.Fill.Spell()
 	}
-	return st.Splice(nil, sql, subs, a.Fill.Texts())
+	return st.Rewrite(nil, sql, subs, a.Fill.Texts()...)
 }
 
 // numbersOf lists the sequences of a plan.
