@@ -86,9 +86,6 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.R
 	if err != nil {
 		return changed, r.failed(string(name), err)
 	}
-	if a.Cycle != nil && *a.Cycle {
-		s.warnOfCycle(changed.Name)
-	}
 	return changed, nil
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
@@ -173,7 +176,9 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 // With CYCLE the whole cycle repeats, through any proxy.
 func TestTwoProxiesGoRoundTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
-	proxies := []*sequence.Sequences{p.open(t), p.open(t)}
+	core, logs := observer.New(zap.WarnLevel)
+	logged := func(o *sequence.Options) { o.Logger = zap.New(core) }
+	proxies := []*sequence.Sequences{p.open(t, logged), p.open(t, logged)}
 	mustCreate(t, proxies[0], sequence.CreateOptions{Name: "days", Min: 10, Max: 70, Increment: 10, Start: 30, Cycle: true, Cache: 1})
 	want := uint64(30)
 	for i := range 40 {
@@ -183,6 +188,9 @@ func TestTwoProxiesGoRoundTogether(t *testing.T) {
 		if want += 10; want > 70 {
 			want = 10
 		}
+	}
+	if n := logs.FilterMessage("sequence with CYCLE begins again").Len(); n != 5 {
+		t.Errorf("the log says %d times that it begins again, want 5", n)
 	}
 	if got, err := proxies[1].TakeRun(context.Background(), []byte("days"), 3); err != nil || got.Step != 10 || got.First > 50 {
 		t.Errorf("got %d, %d, %v; want three days in steps of 10", got.First, got.Step, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/await"
-	"seqproxy/internal/logfield"
 	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
@@ -68,9 +67,6 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	if o.DryRun {
 		return made.Created, nil
 	}
-	if def.Cycle && !made.Existed {
-		s.warnOfCycle(o.Name)
-	}
 	s.unknown.clear()
 	var lost error
 	if made.Above > 0 {
@@ -119,11 +115,6 @@ func checkName(o *agree.New) error {
 		return define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, define.PeriodMark)
 	}
 	return nil
-}
-
-// warnOfCycle logs that a sequence gives its numbers again, as CYCLE asks.
-func (s *Sequences) warnOfCycle(name string) {
-	s.log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
 }
 
 // Drop removes a sequence and reports whether there was one. Its last number is kept as a

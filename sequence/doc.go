@@ -24,10 +24,10 @@
 // that is a group. order_change.go makes an ORDER sequence of one (package cache gives its
 // numbers). Package floor is what outlives the process.
 //
-// A lock that stands further left is taken first: Sequences.planning, Follower.Lock,
-// Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
-// server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
-// fields of one type for a few lines.
+// A lock that stands further left is taken first: Sequences.planning, Cache.Reserving,
+// Follower.Lock, Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One
+// that is held while a server is asked is an await.Lock: a caller that waits for it gives up with
+// its context. Others guard the fields of one type for a few lines.
 //
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because
 // a segment is committed before its first number leaves.

@@ -55,6 +55,34 @@ func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 	}
 }
 
+// A proxy finds the row gone before it hears that the sequence was dropped. Nobody has deleted the
+// row, so the log advises nothing.
+func TestADroppedSequenceIsNoDeletedRow(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	core, logs := observer.New(zap.WarnLevel)
+	s := p.open(t, steadySize(1), func(o *sequence.Options) { o.Logger = zap.New(core) })
+	other := p.open(t)
+	wantTaken(t, s, "photos", 1)
+	settled(t, s, "photos")
+	sequence.Inside(s).StopFollowing()
+	defer sequence.Inside(s).FollowAgain()
+	if _, err := other.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 10 {
+		if _, err = s.Take(t.Context(), []byte("photos"), 1); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, sequence.ErrUnknown) {
+		t.Errorf("a number of a dropped sequence: got %v, want ErrUnknown", err)
+	}
+	if lines := logs.FilterMessage("sequence row gone").All(); len(lines) != 0 {
+		t.Errorf("the log says %v", lines)
+	}
+}
+
 // A caller may have found a sequence in the moment before it was dropped.
 func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	ctx := context.Background()

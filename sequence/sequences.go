@@ -534,7 +534,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
 	}
 	s.cancel(ErrClosed)
-	<-idle // quick now: every task runs under s.ctx
+	<-idle // soon: a task runs under s.ctx, or is short
 	for _, c := range caches {
 		c.Empty(stats.UnusedFlush)
 	}

@@ -71,7 +71,7 @@ var eventTexts = []eventEntry{
 	{[]string{"clock was set, which keys follow"}, "of [SNOWFLAKE](kinds.md#snowflake): the machine's clock jumped by `step`, or the machine slept; the sequence server's clock agrees"},
 	{[]string{"clock was set, which keys do not follow"}, "the same, but the sequence server's clock does not agree: set the one that is wrong"},
 	{[]string{"next period not prepared"}, "of [FORMAT with RESET](kinds.md#a-counter-that-begins-again): its counter is made when the period begins, unless that works before; the error says why"},
-	{[]string{"sequence with CYCLE begins again"}, "it gives its numbers again, as CYCLE says"},
+	{[]string{"sequence with CYCLE begins again"}, "it has come to its end, and gives its numbers again"},
 	{[]string{"sequence restarted"}, "by `ALTER SEQUENCE ... RESTART ... FORCE`: it gives the keys from `at` on again"},
 	{[]string{"order not confirmed by all"}, "the server went away during `ALTER SEQUENCE ... ORDER`. Other proxies may give lower numbers: repeat it"},
 	{[]string{"change of sequence servers begun"}, "by `SEQPROXY ADD` or `REMOVE SEQUENCE SERVER` on this proxy: [more](members.md#changing-their-number)"},

@@ -55,7 +55,7 @@ var mayImport = []struct{ from, to string }{
 	{"sequence/ticket", "internal/await internal/logfield sequence/cache sequence/define sequence/floor sequence/link sequence/member sequence/segment sequence/stats sequence/store"},
 	{"sequence/follow", "internal/await internal/logfield internal/planted sequence/member sequence/members sequence/store"},
 	{"sequence/members", "internal/await internal/logfield sequence/agree sequence/change sequence/define sequence/floor sequence/link sequence/member sequence/segment sequence/steps sequence/store"},
-	{"sequence/agree", "internal/await sequence/define sequence/floor sequence/kind sequence/link sequence/member sequence/segment sequence/store"},
+	{"sequence/agree", "internal/await internal/logfield sequence/define sequence/floor sequence/kind sequence/link sequence/member sequence/segment sequence/store"},
 	{"sequence/member", "internal/await internal/logfield internal/planted internal/process sequence/define sequence/floor sequence/group sequence/limit sequence/link sequence/segment sequence/stats sequence/store"},
 	{"sequence/cache", "internal/await internal/logfield sequence/define sequence/floor sequence/link sequence/segment sequence/stats sequence/store"},
 	{"sequence/group", "internal/await internal/logfield internal/planted sequence/define sequence/limit sequence/link sequence/store"},

@@ -9,6 +9,7 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
@@ -219,8 +220,10 @@ func (a Definitions) RaiseAbove(ctx context.Context, name string, floor uint64) 
 // numbers are left then.
 func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
+	began := false
 	alone := Of(&member.Among{Number: v.Share().Plan, Members: []*member.Server{v}}, nil)
 	err = alone.amend(ctx, name, func(g *Agreed) error {
+		began = false
 		r := g.merged()
 		found = r.Rule()
 		if left = found.Remaining(r.ID, r.Max); left >= need || !r.Def.Cycle {
@@ -231,10 +234,14 @@ func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64)
 		if left = found.Remaining(r.ID, r.Max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
+		began = true
 		return g.best.lower(ctx, &r)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)
+	}
+	if began {
+		v.Log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
 	}
 	v.Rules.Set(name, found)
 	return left, nil

@@ -287,7 +287,6 @@ func (c *Cache) fly(ctx context.Context) {
 
 // installLocked adds a reserved segment behind the cached ones and serves the waiting callers.
 func (c *Cache) installLocked(g store.Grant) {
-	c.sizes.exact = g.Exact
 	c.counter.max, c.counter.top = g.Max, g.Segment.Last()
 	if !g.Shared {
 		c.counter.spent = c.counter.top
@@ -296,6 +295,7 @@ func (c *Cache) installLocked(g store.Grant) {
 		c.counter.rule, c.counter.cycle = g.Rule, g.Cycle
 	}
 	if g.Version >= c.version { // otherwise a newer version is in force
+		c.sizes.exact = g.Exact
 		c.orderLocked(g.Order)
 	}
 	c.reservedAt = time.Now()
@@ -314,7 +314,7 @@ func (c *Cache) installLocked(g store.Grant) {
 	}
 	c.serveLocked()
 	if c.sizes.exact > 0 {
-		// CACHE n may be newer than this reservation: numbers beyond it are discarded.
+		// The CACHE n in force may be newer than this reservation.
 		c.stock.trim(c.sizes.exact)
 	}
 }
@@ -355,10 +355,15 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	return pause
 }
 
-// goneLocked ends the cache because its row was deleted. The cached numbers stay unique, but the
-// sequence no longer exists. For a DROP the follower mostly comes first.
+// goneLocked ends the cache because its row is gone. The cached numbers stay unique, but the
+// sequence no longer exists. Somebody has deleted the row, or the sequence was dropped, and the
+// follower has not heard of it yet.
 func (c *Cache) goneLocked(err error) {
 	if c.end != nil {
+		return
+	}
+	if gone := new(define.NameError); !errors.As(err, &gone) || gone.Deleted == 0 {
+		c.endLocked(err)
 		return
 	}
 	remedy := "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " START WITH a number above all its keys"

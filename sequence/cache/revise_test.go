@@ -48,3 +48,16 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		}
 	}
 }
+
+// A reservation was read back before ALTER ... CACHE, and is installed after it.
+func TestAReservationOlderThanCACHEDoesNotUndoIt(t *testing.T) {
+	c := cacheOf(&process{size: 10})
+	c.Revise(changedRow(func(r *store.Row) { r.Def.Cache = 4 }))
+	c.mu.Lock()
+	c.installLocked(store.Grant{Segment: segment.New(1, 10), Max: 1<<64 - 1})
+	exact := c.sizes.exact
+	c.mu.Unlock()
+	if cached := c.Tally().Cached; exact != 4 || cached != 4 {
+		t.Errorf("CACHE 4: %d numbers are cached, and %d are reserved at once", cached, exact)
+	}
+}

@@ -18,7 +18,7 @@ func (c *Cache) InSteps(n uint64) *Cache {
 	made.version = c.version
 	made.exhaustion.limits = c.exhaustion.limits
 	made.order = c.order
-	made.exhaustion.warned = len(warnAt) // the other one warns
+	made.exhaustion.warned = len(warnAt) // marks that are crossed already are no news
 	c.mu.Unlock()
 	made.replan(time.Now())
 	made.sizes.low = 0

@@ -21,7 +21,7 @@ import (
 type Caches interface {
 	// Names are those of up to most sequences, at random.
 	Names(most int) []string
-	// Heard says that something has changed, before it is asked what, and returns the names of all
+	// Heard says that something has changed, before that is obeyed, and returns the names of all
 	// sequences. A cache that is made from then on is of a row that is read from then on.
 	Heard() (names []string)
 	// Obey brings what is in memory in line with changes. They come one at a time.
@@ -66,7 +66,7 @@ type Follower struct {
 	timing  Timing
 	log     *zap.Logger
 
-	Lock await.Lock // held during one round
+	Lock await.Lock // held while changes are asked for and obeyed
 
 	mu sync.Mutex
 	by map[*member.Server]*Following // guarded by mu

@@ -74,7 +74,6 @@ var ErrOutcome = errors.New("the commit's outcome is unknown: look whether it wa
 func Commit(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "COMMIT"); err != nil {
 		// returns the connection; its error says nothing about the commit, above all not that
-		// returns the connection; its error says nothing about the commit, above all not that
 		// nothing was done
 		_ = tx.Rollback()
 		return err

@@ -17,7 +17,7 @@ func (s *Schema) Momentary(finding, remedy string) error {
 
 // verify makes sure that the numbers are stored as taken, without a warning. answered is the insert
 // id of the OK packet: the last number, or 0 if the table has a trigger, in which case the function
-// knows it. width is from before the first number to the last.
+// knows it.
 func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, answered uint64) Attempt {
 	var warnings int
 	var last uint64
