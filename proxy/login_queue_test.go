@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/backend"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // silent connects, and returns a connection that has received the greeting and sends no login.
@@ -53,6 +55,35 @@ func TestALoginThatWaitsForItsTurnEndsWithTheProxy(t *testing.T) {
 	defer cancel()
 	if err := e.Shutdown(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// A shard that hangs holds up the logins that name its schema, and no others.
+func TestLoginsThatWaitForAShardLeaveTheirPlaces(t *testing.T) {
+	still := mysqltest.Start(t)
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{mysqltest.Shared(t), still},
+		Backend: func(o *backend.Options) { o.ConnectTimeout = wireTimeout },
+		Proxy:   func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 2, 2*wireTimeout },
+	})
+	goOn := mysqltest.StandStill(t, still.PID())
+	const waiting = 4
+	done := make(chan error, waiting)
+	for range waiting {
+		go func() { done <- e.tryLogin(t, e.Addr(), e.Schemas[1], nil) }()
+	}
+	e.awaitSessions(t, waiting)
+	if err := e.tryLogin(t, e.Addr(), e.Schemas[0], nil); err != nil {
+		t.Errorf("a login at the other shard: %v", err)
+	}
+	if n := len(done); n != 0 {
+		t.Errorf("%d logins at the shard that stands still have ended", n)
+	}
+	goOn()
+	for range waiting {
+		if err := <-done; err != nil {
+			t.Errorf("a login at the shard once it goes on: %v", err)
+		}
 	}
 }
 
