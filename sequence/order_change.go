@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/store"
 )
 
@@ -57,7 +58,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 		return "was dropped meanwhile"
 	case err != nil:
 		s.log.Warn("order not confirmed by all",
-			logfield.Sequence(r.Name), logfield.Err(err))
+			logfield.Sequence(define.ShownName(r.Name)), logfield.Err(err))
 		return "may be an ORDER sequence"
 	case now.Def.Order && r.WasOrder:
 		return "is an ORDER sequence, as before"

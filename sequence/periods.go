@@ -286,7 +286,7 @@ func (p *periods) noteUnfit(err error) error {
 	now := time.Now()
 	if now.Sub(p.warnedAt) >= p.seq.owner.timing.warnAgain {
 		p.warnedAt = now
-		p.seq.owner.log.Warn("reserving numbers fails", logfield.Sequence(p.seq.name), zap.Uint64("left", 0), logfield.Err(err))
+		p.seq.owner.log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(p.seq.name)), zap.Uint64("left", 0), logfield.Err(err))
 	}
 	p.unfit, p.unfitAt = &aboutError{Sequence: define.ShownName(p.seq.name), Err: err}, now
 	return p.unfit
@@ -388,7 +388,7 @@ func (p *periods) past(at time.Time) (over []*period) {
 func (p *periods) prepare(next kind.Period) (done bool) {
 	of, err := p.meet(p.seq.owner.ctx, next)
 	if err != nil {
-		p.seq.owner.log.Warn("next period not prepared", logfield.Sequence(p.seq.name), zap.String("period", p.seq.kind.PeriodName(next)), logfield.Err(err))
+		p.seq.owner.log.Warn("next period not prepared", logfield.Sequence(define.ShownName(p.seq.name)), zap.String("period", p.seq.kind.PeriodName(next)), logfield.Err(err))
 		return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed)
 	}
 	of.seq.numbers.Expect(p.seq.now().numbers.Pace())

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 )
@@ -42,7 +43,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration, ofPe
 		return Altered{}, r.failed(name, err)
 	}
 	s.voidBefore(done.Name, done.Epoch)
-	s.log.Info("sequence restarted", logfield.Sequence(done.Name), zap.Uint64("at", done.Anchor), zap.Uint64("was", was))
+	s.log.Info("sequence restarted", logfield.Sequence(define.ShownName(done.Name)), zap.Uint64("at", done.Anchor), zap.Uint64("was", was))
 	s.seeChanges(r.ctx)
 	return Altered{Next: done.Anchor, Cycle: done.Def.Cycle}, nil
 }

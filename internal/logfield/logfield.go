@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -42,7 +41,7 @@ const (
 	NameStatement = "statement"
 )
 
-// EventAudit is a change by an admin, or an attempt. If the field NameOutcome is OutcomeDone, the
+// EventAudit is a change by an admin, or an attempt. If NameOutcome is OutcomeDone or missing, the
 // line is never left out.
 const (
 	EventAudit  = "audit"
@@ -65,15 +64,8 @@ func Shard(name string) zap.Field { return zap.String(NameShard, name) }
 // Node is the address of a server.
 func Node(address string) zap.Field { return zap.String(NameNode, address) }
 
-// Sequence is the name of a sequence. The name of the row that counts for it may have a suffix, and
-// in front of that a period (sequence.counterSuffix, sequence.periodMark).
-func Sequence(name string) zap.Field {
-	base, counts := strings.CutSuffix(name, "#counter")
-	if at := strings.LastIndexByte(base, '@'); counts && at > 0 && len(base) > at+1 && strings.Trim(base[at+1:], "0123456789") == "" {
-		base = base[:at]
-	}
-	return zap.String(NameSequence, base)
-}
+// Sequence is the name of a sequence for people, not that of the row that counts for it.
+func Sequence(name string) zap.Field { return zap.String(NameSequence, name) }
 
 // Kind is the kind of action, one of a few words.
 func Kind(kind string) zap.Field { return zap.String(NameKind, kind) }

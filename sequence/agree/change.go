@@ -241,7 +241,7 @@ func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64)
 		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)
 	}
 	if began {
-		v.Log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
+		v.Log.Warn("sequence with CYCLE begins again", logfield.Sequence(define.ShownName(name)))
 	}
 	v.Rules.Set(name, found)
 	return left, nil

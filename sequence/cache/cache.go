@@ -370,7 +370,7 @@ func (c *Cache) goneLocked(err error) {
 	if define.IsPeriod(c.Name) {
 		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
-	c.all.Log.Warn("sequence row gone", logfield.Sequence(c.Name), zap.Uint64("reserved_up_to", c.counter.top), zap.String("remedy", remedy))
+	c.all.Log.Warn("sequence row gone", logfield.Sequence(define.ShownName(c.Name)), zap.Uint64("reserved_up_to", c.counter.top), zap.String("remedy", remedy))
 	c.endLocked(err)
 }
 

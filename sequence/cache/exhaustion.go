@@ -160,7 +160,7 @@ func (c *Cache) watchEndLocked(now time.Time) {
 		return
 	}
 	seconds := e.seconds(now, c.counter.top, c.counter.rise(c.sizes.pace.Rate()))
-	c.all.Log.Warn("sequence nears its end", logfield.Sequence(c.Name), zap.Float64("used_percent", percent(used)),
+	c.all.Log.Warn("sequence nears its end", logfield.Sequence(define.ShownName(c.Name)), zap.Float64("used_percent", percent(used)),
 		zap.Uint64("reserved_up_to", c.counter.top), zap.Uint64("end", e.limits.End), zap.String("at_this_rate", estimate(seconds)))
 	c.all.Notices.put(define.BaseRow(c.Name), notice(define.ShownName(c.Name), used, e.limits.End, seconds))
 }

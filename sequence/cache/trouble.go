@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 )
 
 // Trouble is a failure to reserve numbers of a sequence. Its owner synchronises.
@@ -19,7 +20,7 @@ type Trouble struct {
 func (t *Trouble) GoesOn(log *zap.Logger, sequence string, left uint64, err error, timing *Timing) (pause time.Duration) {
 	if t.Err == nil {
 		t.since = time.Now()
-		log.Warn("reserving numbers fails", logfield.Sequence(sequence), zap.Uint64("left", left), logfield.Err(err))
+		log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(sequence)), zap.Uint64("left", left), logfield.Err(err))
 	}
 	t.Err = err
 	pause = max(t.pause, timing.FirstBackoff)
@@ -31,7 +32,7 @@ func (t *Trouble) GoesOn(log *zap.Logger, sequence string, left uint64, err erro
 func (t *Trouble) Over(log *zap.Logger, sequence string) {
 	t.pause = 0
 	if t.Err != nil {
-		log.Info("reserving numbers works again", logfield.Sequence(sequence), logfield.Duration(time.Since(t.since)))
+		log.Info("reserving numbers works again", logfield.Sequence(define.ShownName(sequence)), logfield.Duration(time.Since(t.since)))
 		t.Err = nil
 	}
 }

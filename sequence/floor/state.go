@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/statefile"
+	"seqproxy/sequence/define"
 )
 
 // State is what outlives the process, in a directory of its own: the highest number ever reserved
@@ -153,7 +154,7 @@ func parseMark(text string) (high, epoch uint64, err error) {
 func (m *Marks) KeepLowered(name string) {
 	if err := m.Keep(name); err != nil {
 		m.state.log.Warn("returned numbers not kept",
-			logfield.Sequence(name), logfield.Err(err))
+			logfield.Sequence(define.ShownName(name)), logfield.Err(err))
 	}
 }
 

@@ -64,10 +64,10 @@ func (g *Ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	lost := errors.As(err, new(*limit.SeenError))
 	switch {
 	case lost && !g.failing:
-		g.Log.Warn("windows not raised", logfield.Sequence(name),
+		g.Log.Warn("windows not raised", logfield.Sequence(define.ShownName(name)),
 			zap.Uint64("ceiling", g.by[name]), logfield.Err(err))
 	case err == nil && g.failing:
-		g.Log.Info("windows raised again", logfield.Sequence(name))
+		g.Log.Info("windows raised again", logfield.Sequence(define.ShownName(name)))
 	}
 	if lost || err == nil {
 		g.failing = lost
@@ -95,7 +95,7 @@ func (g *Ceilings) tryWindow(ctx context.Context, name string, n uint64, closed 
 		g.Learn(name, w.Granted)
 	}
 	if err == nil && !w.Found && !w.Exact {
-		g.Log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", w.Granted),
+		g.Log.Info("ceiling raised", logfield.Sequence(define.ShownName(name)), zap.Uint64("ceiling", w.Granted),
 			zap.Uint64("first", w.First), zap.Strings("seen_on", w.SeenOn))
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/store"
 )
 
@@ -39,7 +40,7 @@ func (s *Several) missing(ctx context.Context, v *Server, name string, found *st
 	if err != nil {
 		return err
 	}
-	v.Log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
+	v.Log.Warn("sequence row missing on a server", logfield.Sequence(define.ShownName(name)), logfield.Err(finding))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lacks[lack{v, name}] = lacked{time.Now().Add(s.lackFor), finding}

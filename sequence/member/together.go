@@ -192,7 +192,7 @@ func (a *Among) RecordAgain(ctx context.Context) error {
 				return fmt.Errorf("record the ceilings of others again: %w", err)
 			}
 		}
-		v.Log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
+		v.Log.Warn("ceilings recorded again", logfield.Sequence(define.ShownName(lacks[0].Name)), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
 		return nil
 	})...)
 }

@@ -219,7 +219,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 		// In a group a node that takes over is raised before it serves, and may be seen before.
 		if ok && r.ID < low && !v.Grouped() {
 			if err := v.lift(ctx, among, r.Name, low, r.ID); err != nil {
-				v.Log.Debug("row not raised", logfield.Sequence(r.Name), logfield.Err(err))
+				v.Log.Debug("row not raised", logfield.Sequence(define.ShownName(r.Name)), logfield.Err(err))
 			}
 		}
 	}
@@ -285,7 +285,7 @@ func (v *Server) lift(ctx context.Context, among *Among, name string, mark, gave
 	if v.lowest.alarm(name, v.timing.Alarm) {
 		v.counters.WentBack(name, &v.Trials)
 		v.Log.Error("sequence row went back",
-			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
+			logfield.Sequence(define.ShownName(name)), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 			zap.String("remedy", "REPAIR SEQUENCE "+define.Quote(name)))
 	}
 	_, low, err := v.TryRaise(ctx, name, mark, mark, 0)

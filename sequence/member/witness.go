@@ -149,7 +149,7 @@ func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n ui
 	}
 	if _, err := v.raiseByWitness(ctx, among, name, n); err != nil {
 		// who reaches it gets the error
-		v.Log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err))
+		v.Log.Debug("ceiling not raised ahead", logfield.Sequence(define.ShownName(name)), logfield.Err(err))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,6 +184,6 @@ func (v *Server) RecordCeiling(ctx context.Context, among *Among, h segment.Shar
 	if err := v.Record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling, Granted: ceiling}); err != nil {
 		return err
 	}
-	v.Log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.Plan))
+	v.Log.Info("ceiling recorded", logfield.Sequence(define.ShownName(name)), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.Plan))
 	return nil
 }

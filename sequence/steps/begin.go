@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -58,7 +59,7 @@ func (s Store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 			return err
 		}
 		s.Log.Error("numbers given above a floor",
-			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("floor", floor), zap.Uint64("plan", plan))
+			logfield.Sequence(define.ShownName(name)), zap.String("gave_up_to", id), zap.Uint64("floor", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()
 }

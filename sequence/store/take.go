@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -141,6 +142,6 @@ func (st *Store) notTaken(t *Taking, err error) Attempt {
 // LogReserved logs a verified reservation, on the level debug. After a crash its unused numbers are
 // a gap.
 func (st *Store) LogReserved(name string, seg segment.Segment, above uint64) {
-	st.Log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.Plan), zap.Uint64("above", above),
+	st.Log.Debug("numbers reserved", logfield.Sequence(define.ShownName(name)), zap.Uint64("plan", seg.Plan), zap.Uint64("above", above),
 		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))
 }
