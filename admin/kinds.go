@@ -51,7 +51,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	switch {
 	case err != nil:
 	case k.IsText() && asked.TypeMax != 0:
-		err = errors.New("AS goes with keys that are numbers, and these are texts: leave it away")
+		err = errors.New("AS goes with keys that are numbers, and these are texts: leave it out")
 	case !k.Counts():
 		err = uncounted(asked)
 	}
@@ -74,7 +74,7 @@ func uncounted(asked *ddl.Sequence) error {
 		n    ddl.Number
 	}{{"START", asked.Start}, {"MINVALUE", asked.Min}, {"MAXVALUE", asked.Max}, {"CACHE", asked.Cache}, {"OUTAGE_COVER", asked.Cover}} {
 		if o.n.Given {
-			return fmt.Errorf("%s %d says something of a counter, and UUIDs are of none: leave it away", o.name, o.n.Value)
+			return fmt.Errorf("%s %d says something of a counter, and UUIDs are of none: leave it out", o.name, o.n.Value)
 		}
 	}
 	return nil

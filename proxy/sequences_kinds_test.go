@@ -211,11 +211,11 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY CYCLE", []string{"CYCLE"}},
 		{4085, "FORMAT '{yyyy}{n:2}' RESET YEARLY START WITH 100", []string{"START WITH 100", "99"}},
 		{1210, "UUID VERSION 5", []string{"UUID VERSION 5: want 7", "or 4"}},
-		{1210, "UUID START WITH 5", []string{"START 5", "leave it away"}},
-		{1210, "UUID CACHE 5", []string{"CACHE 5", "leave it away"}},
-		{1210, "UUID AS BIGINT", []string{"AS goes with", "leave it away"}},
+		{1210, "UUID START WITH 5", []string{"START 5", "leave it out"}},
+		{1210, "UUID CACHE 5", []string{"CACHE 5", "leave it out"}},
+		{1210, "UUID AS BIGINT", []string{"AS goes with", "leave it out"}},
 		{1235, "UUID ORDER", []string{"ORDER", "no counter"}},
-		{1235, "UUID JSON_SAFE", []string{"JSON_SAFE", "leave it away"}},
+		{1235, "UUID JSON_SAFE", []string{"JSON_SAFE", "leave it out"}},
 		{1235, "UUID FORMAT '{n:6}'", []string{"FORMAT beside UUID", "one kind"}},
 		{1210, "UUID SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "FORMAT 'PO'", []string{"FORMAT 'PO'", "no counter", "want {n:6} or {n}"}},
@@ -254,7 +254,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "SNOWFLAKE BIT_REVERSED", []string{"BIT_REVERSED beside SNOWFLAKE"}},
 		{1235, "SNOWFLAKE NOCACHE", []string{"CACHE or NOCACHE", "OUTAGE_COVER"}},
 		{1235, "SNOWFLAKE START WITH 5", []string{"START, MINVALUE or MAXVALUE", "the time"}},
-		{1235, "SNOWFLAKE ORDER", []string{"ORDER", "leave it away"}},
+		{1235, "SNOWFLAKE ORDER", []string{"ORDER", "leave it out"}},
 		{1210, "SNOWFLAKE SKIP RANGE 1 TO 5", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SNOWFLAKE OWNED BY narrow.id", []string{"2147483647", "wider"}},
 		{1210, "SNOWFLAKE OWNED BY far.id", []string{"column 'far.id'", "keys up to 9000000000000000001", "not of kind SNOWFLAKE", "want BIT_REVERSED or ROTATE"}},
@@ -317,7 +317,7 @@ func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 		for _, test := range []struct{ what, said string }{
 			{"INCREMENT BY 2", "INCREMENT BY 2"}, {"CYCLE", "CYCLE"},
 		} {
-			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" "+test.what, named, test.said, "leave it away")
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" "+test.what, named, test.said, "leave it out")
 		}
 		for _, what := range []string{
 			"BIT_REVERSED", "ROTATE 2 DIGITS 6", "SHARD BITS 5", "FORMAT 'x{n}'", "UUID VERSION 4", "SNOWFLAKE", "SKIP RANGE 1 TO 9",
@@ -333,10 +333,10 @@ func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 		wantError(t, c, 1235, "CREATE OR REPLACE SEQUENCE "+name+" ROTATE 2 DIGITS 7", named, "another kind", "create a sequence of another name")
 	}
 	for _, what := range []string{"RESTART WITH 5", "START WITH 5", "MINVALUE 5", "MAXVALUE 5", "CACHE 5", "OUTAGE_COVER 5", "ORDER"} {
-		wantError(t, c, 1235, "ALTER SEQUENCE u "+what, `"u", a sequence of kind UUID VERSION 7`, strings.Fields(what)[0], "of no counter; leave it away")
+		wantError(t, c, 1235, "ALTER SEQUENCE u "+what, `"u", a sequence of kind UUID VERSION 7`, strings.Fields(what)[0], "of no counter; leave it out")
 	}
 	for _, what := range []string{"RESTART WITH 5", "START WITH 5", "MINVALUE 5", "MAXVALUE 5", "CACHE 5", "ORDER"} {
-		wantError(t, c, 1235, "ALTER SEQUENCE s "+what, `"s", a sequence of kind SNOWFLAKE`, strings.Fields(what)[0], "leave it away")
+		wantError(t, c, 1235, "ALTER SEQUENCE s "+what, `"s", a sequence of kind SNOWFLAKE`, strings.Fields(what)[0], "leave it out")
 	}
 	wantError(t, c, 4085, "ALTER SEQUENCE f MAXVALUE 1000000", `"f"`, "MAXVALUE 1000000 is above 999999")
 	wantError(t, c, 1210, "ALTER SEQUENCE f RESTART WITH 1000000", `sequence "f"`, "RESTART WITH 1000000", "the maximum 999999")

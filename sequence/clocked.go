@@ -366,8 +366,8 @@ func (q *sequence) mayAlter(a *Alteration) error {
 
 // Why a counter cannot be set.
 const (
-	ofTime      = "its keys begin with the time; leave it away"
-	ofNoCounter = "its keys are of no counter; leave it away"
+	ofTime      = "its keys begin with the time; leave it out"
+	ofNoCounter = "its keys are of no counter; leave it out"
 )
 
 // countsTicks reports whether the numbers are the ticks of a worker, which no client is given.

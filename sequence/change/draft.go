@@ -66,7 +66,7 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 			return p, invalid("sequence server %s is a member already", asked.Add)
 		}
 		if len(p.Members) >= MaxMembers {
-			return p, invalid("there are %d sequence servers already, which is the most", len(p.Members))
+			return p, invalid("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
 		}
 		p.Members = append(p.Members, Member{Address: asked.Add})
 	case asked.Remove != "":
@@ -75,7 +75,7 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		case i < 0:
 			return p, invalid("sequence server %s is no member; there are %s", asked.Remove, Addresses(p.Members))
 		case len(p.Members) == 1:
-			return p, invalid("sequence server %s is the only one", asked.Remove)
+			return p, invalid("sequence server %s is the only one; add another one first", asked.Remove)
 		}
 		p.Members = slices.Delete(p.Members, i, i+1)
 	}

@@ -132,23 +132,23 @@ func (d *Definition) checkKind() error {
 	case d.Kind.IsPlain():
 		return nil
 	case d.JSONSafe && (d.Kind.IsText() || d.Kind.Dated()):
-		return refused("JSON_SAFE", "leave it away")
+		return refused("JSON_SAFE", "leave it out")
 	case d.Order && d.Kind.Resets():
 		return refused("ORDER", OrderOfResets)
 	case d.Order && !d.Kind.Counts():
-		return refused("ORDER", "its keys are of no counter; leave it away")
+		return refused("ORDER", "its keys are of no counter; leave it out")
 	case d.Kind.HasClock() && (d.Start != 1 || d.Min != 1 || d.Max != 0):
-		return refused("START, MINVALUE or MAXVALUE", "its keys begin with the time; leave it away")
+		return refused("START, MINVALUE or MAXVALUE", "its keys begin with the time; leave it out")
 	case d.Kind.HasClock() && d.Cache != 0:
-		return refused("CACHE or NOCACHE", "it reserves time, not keys: OUTAGE_COVER says how much; leave it away")
+		return refused("CACHE or NOCACHE", "it reserves time, not keys: OUTAGE_COVER says how much; leave it out")
 	case d.Kind.HasClock() && d.Order:
-		return refused("ORDER", "its keys rise within a proxy, and as its clock does; leave it away")
+		return refused("ORDER", "its keys rise within a proxy, and as its clock does; leave it out")
 	case d.JSONSafe != d.Kind.JSONSafe():
 		return refused("another JSON_SAFE", "the keys would be others, so create another sequence")
 	case d.Increment != 1:
-		return refused(fmt.Sprintf("INCREMENT BY %d", d.Increment), "its keys are not an increment apart; leave it away")
+		return refused(fmt.Sprintf("INCREMENT BY %d", d.Increment), "its keys are not an increment apart; leave it out")
 	case d.Cycle:
-		return refused("CYCLE", "it would give the same keys again; leave it away")
+		return refused("CYCLE", "it would give the same keys again; leave it out")
 	case d.Max > most:
 		return fmt.Errorf("%w: sequence %q: MAXVALUE %d is above %d, the last counter that has a key of kind %v", ErrConflict, d.Name, d.Max, most, d.Kind)
 	case d.Start > most || d.Min > most:

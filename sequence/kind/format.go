@@ -78,7 +78,7 @@ func ParseFormat(text string, o FormatOptions) (*Format, error) {
 	case f.at < 0:
 		err = fmt.Errorf("it has no counter: want {n:6} or {n} in it")
 	case f.widen && f.width == 0:
-		err = fmt.Errorf("{n} grows without WIDEN: leave that away, or give a width as in {n:6}")
+		err = fmt.Errorf("{n} grows without WIDEN: leave that out, or give a width as in {n:6}")
 	case f.Length() > maxLength:
 		err = fmt.Errorf("its keys have up to %d characters: want at most %d", f.Length(), maxLength)
 	default:

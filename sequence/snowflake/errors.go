@@ -52,7 +52,7 @@ func (e *WorkersError) Error() string {
 		used = fmt.Sprintf("%d of %d workers cannot be had as a sequence server is away, and the others are in use", e.Away, e.Workers)
 	}
 	return fmt.Sprintf("sequence %q: %s%s: proxies keep theirs for twice the OUTAGE_COVER after they end, which ALTER SEQUENCE shortens; "+
-		"more WORKER BITS take another sequence", e.Sequence, used, free)
+		"for more WORKER BITS create another sequence", e.Sequence, used, free)
 }
 
 // WorkerError: the only worker that this process may take is unavailable.
