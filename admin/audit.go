@@ -61,10 +61,10 @@ func describe(st *statement.Statement) string {
 			b.WriteString(" IF NOT EXISTS")
 		}
 	case statement.AlterSequence, statement.DropSequence:
-		b.WriteString("ALTER SEQUENCE")
 		if st.Kind == statement.DropSequence {
-			b.Reset()
 			b.WriteString("DROP SEQUENCE")
+		} else {
+			b.WriteString("ALTER SEQUENCE")
 		}
 		if asked.IfExists {
 			b.WriteString(" IF EXISTS")

@@ -202,39 +202,8 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("Error", "no shard has a column %s, or the user may not see it", columnName(d.OwnedBy))
 	}
 	var floor uint64
-	goesUp := "goes up to"
-	if !d.Kind.IsPlain() {
-		goesUp = "has keys whose counters go up to"
-	}
 	for _, h := range found {
-		switch {
-		case h.Err != nil:
-			c.say("Error", "%s", problemOf(h))
-		case d.Kind.IsText():
-			if err := d.Kind.Fits(h.Type); err != nil {
-				c.say("Error", "shard %s, table %s: %v", h.Shard, h.Table, err)
-				continue
-			}
-			c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
-		case d.Kind.Resets() && h.Limit < d.Kind.MaxKey():
-			c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, d.Kind.MaxKey())
-		case d.Kind.Resets():
-			c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
-		case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
-			c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
-				h.Shard, h.Table, d.OwnedBy.Column, h.Value)
-		case h.Value > state.Limit:
-			c.say("note", "shard %s: %s.%s %s %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Limit)
-		case h.Value <= state.Last || d.Cycle:
-			c.say("note", "shard %s: %s.%s %s %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value)
-			floor = max(floor, h.Value)
-		case repair:
-			c.say("note", "shard %s: %s.%s %s %d, above the counter, which stood at %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last)
-			floor = max(floor, h.Value)
-		default:
-			c.say("Error", "shard %s: %s.%s %s %d, above the counter, which stands at %d: those keys would be given again. REPAIR SEQUENCE %s raises it",
-				h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last, quoteName(d.Name))
-		}
+		floor = max(floor, c.sayHighest(&h, &d, &state, repair))
 	}
 	if repair && floor > 0 && !d.Cycle {
 		// This runs even if the counter is above the keys. A proxy may have numbers in memory that
@@ -256,4 +225,42 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("error", "Corrupt")
 	}
 	return nil
+}
+
+// sayHighest writes the row of a shard: how the greatest key of the column stands to the counter. It
+// returns the key if a repair raises the counter above it, or 0.
+func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *sequence.State, repair bool) (floor uint64) {
+	goesUp := "goes up to"
+	if !d.Kind.IsPlain() {
+		goesUp = "has keys whose counters go up to"
+	}
+	switch {
+	case h.Err != nil:
+		c.say("Error", "%s", problemOf(*h))
+	case d.Kind.IsText():
+		if err := d.Kind.Fits(h.Type); err != nil {
+			c.say("Error", "shard %s, table %s: %v", h.Shard, h.Table, err)
+			return 0
+		}
+		c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
+	case d.Kind.Resets() && h.Limit < d.Kind.MaxKey():
+		c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, d.Kind.MaxKey())
+	case d.Kind.Resets():
+		c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
+	case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
+		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
+			h.Shard, h.Table, d.OwnedBy.Column, h.Value)
+	case h.Value > state.Limit:
+		c.say("note", "shard %s: %s.%s %s %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Limit)
+	case h.Value <= state.Last || d.Cycle:
+		c.say("note", "shard %s: %s.%s %s %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value)
+		return h.Value
+	case repair:
+		c.say("note", "shard %s: %s.%s %s %d, above the counter, which stood at %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last)
+		return h.Value
+	default:
+		c.say("Error", "shard %s: %s.%s %s %d, above the counter, which stands at %d: those keys would be given again. REPAIR SEQUENCE %s raises it",
+			h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last, quoteName(d.Name))
+	}
+	return 0
 }

@@ -76,7 +76,7 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by pro
 	var table *protocol.Table
 	if err == nil {
 		if table, err = s.execute(ctx, st, by); auditsEach(st) {
-			return table, err
+			return table, err // it has audited each name itself
 		}
 	}
 	if changes(st) {

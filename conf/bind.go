@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bind is one [[bind]]: a column that gets numbers from a sequence if a statement gives it no
@@ -74,7 +73,7 @@ func cutName(s string) (name, rest string, err error) {
 	switch {
 	case name == "":
 		return "", "", errors.New("has an empty name")
-	case !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxIdentifier || strings.ContainsRune(name, 0) || strings.HasSuffix(name, " "):
+	case !isIdentifier(name):
 		return "", "", fmt.Errorf("has a name that is longer than %d characters or ends in a space", maxIdentifier)
 	}
 	return name, rest, nil

@@ -241,7 +241,6 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"LISTEN = '127.0.0.1:1'" + minimal, `unknown key "LISTEN"; did you mean "listen"?`},
 		{"cache = 5\n" + minimal, `unknown key "cache"; did you mean "sequence.cache"?`},
 		{minimal + "[frobnicate]\na = 1\nb = 2", `unknown key "frobnicate"`},
-		{"shutdown_timeout = '5s'" + minimal, `unknown key "shutdown_timeout"; it is "drain.timeout" now`},
 		{minimal + "[drain]\ngrace = '-1s'", `drain.grace: must be a duration such as "15m", "30s" or "250ms", is "-1s"`},
 		{minimal + "[drain]\ntimeout = '-1s'", `drain.timeout: must be a duration such as "15m", "30s" or "250ms", is "-1s"`},
 		{"[[users]]\nname = 'x'" + minimal, `unknown key "users"; did you mean "user"?`},

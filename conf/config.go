@@ -273,8 +273,8 @@ type Interleave string
 
 // The values of sequence.interleave.
 const (
-	InterleaveBlock Interleave = "block" // the servers take turns in blocks of numbers
-	InterleaveStep  Interleave = "step"  // the servers take turns in numbers
+	InterleaveBlock Interleave = "block" // the servers divide the numbers in blocks
+	InterleaveStep  Interleave = "step"  // the servers divide the numbers one by one, in steps
 )
 
 // Durability is a value of the key sequence.durability.

@@ -150,17 +150,9 @@ func unknownKeys(keys []toml.Key) []string {
 	return problems
 }
 
-// renamedKeys maps keys of earlier versions to their new names.
-var renamedKeys = map[string]string{
-	"shutdown_timeout": "drain.timeout",
-}
-
 // unknownKey describes the problem and suggests a key.
 func unknownKey(name string) string {
 	problem := fmt.Sprintf("unknown key %q", toml.Key(strings.Split(name, ".")).String())
-	if now := renamedKeys[name]; now != "" {
-		return problem + fmt.Sprintf("; it is %q now", now)
-	}
 	if near := nearestKey(name); near != "" {
 		problem += fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -206,11 +206,16 @@ const maxIdentifier = 64
 // maxSequenceTable leaves room for "_options".
 const maxSequenceTable = maxIdentifier - 8
 
+// isIdentifier reports whether a server takes name for a schema, table or column, "" apart.
+func isIdentifier(name string) bool {
+	return utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxIdentifier && !strings.ContainsRune(name, 0) && !strings.HasSuffix(name, " ")
+}
+
 func checkIdentifier(p *checker, key, name string) {
 	switch {
 	case name == "":
 		p.add(key, "must not be empty")
-	case !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxIdentifier || strings.ContainsRune(name, 0) || strings.HasSuffix(name, " "):
+	case !isIdentifier(name):
 		p.add(key, "must be a name of at most %d characters that does not end in a space, is %q", maxIdentifier, name)
 	}
 }
