@@ -106,11 +106,11 @@ func summary(cfg *conf.Config) string {
 		users += " and those of the server"
 	}
 	return fmt.Sprintf("listens on %s, %s, %s, sequence table %s.%s on %s", cfg.Listen, users, shards,
-		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, holders(&cfg.Sequence))
+		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, tableAt(&cfg.Sequence))
 }
 
-// holders says where the sequence table is.
-func holders(s *conf.Sequence) string {
+// tableAt says where the sequence table is.
+func tableAt(s *conf.Sequence) string {
 	if len(s.Servers) == 1 {
 		return joined(s.Servers[0].Addresses())
 	}

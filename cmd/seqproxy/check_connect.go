@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -133,11 +132,11 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 		add("login", text, fmt.Sprintf("the account must exist, for the host of the proxy%s, with the password of %s", from, key),
 			fmt.Sprintf("CREATE USER IF NOT EXISTS %s IDENTIFIED BY '<the password>'", account), fmt.Sprintf("ALTER USER %s IDENTIFIED BY '<the password>'", account))
 	case noRight:
-		add("login", text, "or name another schema in "+key, fmt.Sprintf("GRANT SELECT ON %s.* TO %s", quoted(schema), account))
+		add("login", text, "or name another schema in "+key, fmt.Sprintf("GRANT SELECT ON %s.* TO %s", quoteName(schema), account))
 	case noTable:
 		add("login", text, "run the GRANT in this text, for "+account)
 	case noSchema:
-		add("login", text, "or name another schema in "+key, "CREATE DATABASE "+quoted(schema))
+		add("login", text, "or name another schema in "+key, "CREATE DATABASE "+quoteName(schema))
 	case tooMany:
 		add("login", text, "", "SET GLOBAL max_connections = 1000")
 	case blocked:
@@ -149,8 +148,6 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 		add("login", text, "see that the server runs and can be reached from here, and the keys of TLS")
 	}
 }
-
-func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // sequencesToExamine makes the part of the proxy that knows sequence servers, only to examine them.
 func sequencesToExamine(cfg *conf.Config) (*sequence.Sequences, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"seqproxy/conf"
 	"seqproxy/internal/inspect"
@@ -34,7 +35,7 @@ func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
 			case names == "":
 				names, nameAt = n.NameType, n.Addr
 			default:
-				table := quoted(k.cfg.Sequence.Servers[i].Database) + "." + quoted(k.cfg.Sequence.Table)
+				table := quoteName(k.cfg.Sequence.Servers[i].Database, k.cfg.Sequence.Table)
 				k.at("sequence server "+n.Addr).Warn("names", fmt.Sprintf("the column `name` is %s there and %s on %s: a name may mean different sequences on them", n.NameType, names, nameAt),
 					"", "ALTER TABLE "+table+" MODIFY `name` "+names+" NOT NULL")
 			}
@@ -77,7 +78,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 		return
 	}
 	if change != nil && change.Number > number {
-		f.Wrong("plan", fmt.Sprintf("a change to plan %d is %s, begun by %s at %s UTC", change.Number, change.State, change.Coordinator, change.Begun.Format("2006-01-02 15:04:05")),
+		f.Wrong("plan", fmt.Sprintf("a change to plan %d is %s, begun by %s at %s UTC", change.Number, change.State, change.Coordinator, change.Begun.Format(time.DateTime)),
 			"wait for its end; if its proxy died, say the same SEQPROXY ADD or REMOVE SEQUENCE SERVER again, on any other one, which ends it")
 	}
 	if plan == nil {

@@ -69,7 +69,7 @@ func (r *report) err(strict bool) error {
 	case r.Wrong > 0:
 		return fmt.Errorf("%s wrong", count(r.Wrong, "thing is", "things are"))
 	case strict && r.Warnings > 0:
-		return fmt.Errorf("%s, and --strict", count(r.Warnings, "warning", "warnings"))
+		return fmt.Errorf("%s, and -strict", count(r.Warnings, "warning", "warnings"))
 	}
 	return nil
 }

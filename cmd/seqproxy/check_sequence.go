@@ -69,7 +69,7 @@ func (k *connected) askSequenceNode(ctx context.Context, at *conf.SequenceServer
 	}
 	a.sequences = make(map[string]bool)
 	for _, b := range k.cfg.Binds {
-		rows, err := ask(ctx, fmt.Sprintf("SELECT 1 FROM %s.%s WHERE `name` = _utf8mb4 X'%X'", quoted(at.Database), quoted(k.cfg.Sequence.Table), b.Sequence))
+		rows, err := ask(ctx, fmt.Sprintf("SELECT 1 FROM %s WHERE `name` = _utf8mb4 X'%X'", quoteName(at.Database, k.cfg.Sequence.Table), b.Sequence))
 		if err == nil && len(rows) > 0 {
 			a.sequences[b.Sequence] = true
 		}
@@ -101,7 +101,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	for _, finding := range n.Findings {
 		reportUnfit(f, finding, grants)
 	}
-	table := quoted(at.Database) + "." + quoted(k.cfg.Sequence.Table)
+	table := quoteName(at.Database, k.cfg.Sequence.Table)
 	if n.Maximum > 0 && n.Maximum < 1<<63-1 {
 		f.Warn("table", fmt.Sprintf("the column `id` of %s ends at %d; it is the maximum of every sequence in it", table, n.Maximum), "",
 			"ALTER TABLE "+table+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0")
@@ -231,6 +231,6 @@ func (k *connected) boundSequences(exists map[string]bool) {
 			f = k.at("configuration")
 		}
 		f.Wrong("bind", fmt.Sprintf("bind[%q].sequence names %q, which is no sequence", b.Column, b.Sequence),
-			fmt.Sprintf("CREATE SEQUENCE %s, said to the proxy by one of admin_users; or unknown_sequence = \"create\"", quoted(b.Sequence)))
+			fmt.Sprintf("CREATE SEQUENCE %s, said to the proxy by one of admin_users; or unknown_sequence = \"create\"", quoteName(b.Sequence)))
 	}
 }

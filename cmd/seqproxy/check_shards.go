@@ -165,8 +165,7 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 	if s.IsOn("read_only") || s.IsOn("super_read_only") {
 		mend := "SET GLOBAL read_only = 0"
 		if s.IsOn("super_read_only") {
-			mend = "SET GLOBAL super_read_only = 0, read_only = 0"
-			mend = strings.Replace(mend, ", read_only", ", GLOBAL read_only", 1)
+			mend = "SET GLOBAL super_read_only = 0, GLOBAL read_only = 0"
 		}
 		f.Wrong("settings", "it is read only, and statements of all kinds go to it", "or name the primary as the node", mend)
 	}
@@ -319,7 +318,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (found bool) {
 			offset++
 		}
 		taken[offset] = n
-		k.at(n.where).Warn("auto_increment", fmt.Sprintf("auto_increment_increment and _offset are %d and %d there, but %d servers take turns: AUTO_INCREMENT gives the same key on several of them",
+		k.at(n.where).Warn("auto_increment", fmt.Sprintf("auto_increment_increment and _offset are %d and %d there, but %d servers divide the numbers: AUTO_INCREMENT gives the same key on several of them",
 			n.server.Number("auto_increment_increment"), n.server.Number("auto_increment_offset"), len(servers)), keepSetting,
 			fmt.Sprintf("SET GLOBAL auto_increment_increment = %d", step), fmt.Sprintf("SET GLOBAL auto_increment_offset = %d", offset))
 	}
@@ -359,15 +358,15 @@ func (k *connected) binds(nodes []*nodeOf) {
 
 func (k *connected) boundTable(f *inspect.Findings, key string, n *nodeOf, b conf.Bind, t boundTable) {
 	_, _, column, _ := b.Column.Split()
-	table := quoted(t.schema) + "." + quoted(t.table)
-	modify := fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL", table, quoted(column))
+	table := quoteName(t.schema, t.table)
+	modify := fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL", table, quoteName(column))
 	if strings.Contains(strings.ToLower(t.extra), "auto_increment") {
 		modify += " AUTO_INCREMENT"
 	}
 	switch limit := backend.IntegerLimit(t.columnType); {
 	case t.column == "":
 		f.Wrong("bind", fmt.Sprintf("%s: %s on %s has no such column", key, table, n.where), "or correct the key",
-			fmt.Sprintf("ALTER TABLE %s ADD %s BIGINT UNSIGNED NOT NULL", table, quoted(column)))
+			fmt.Sprintf("ALTER TABLE %s ADD %s BIGINT UNSIGNED NOT NULL", table, quoteName(column)))
 	case limit == 0:
 		f.Warn("bind", fmt.Sprintf("%s: the column of %s on %s is %s, which is no integer", key, table, n.where, t.columnType), "", modify)
 	case limit < 1<<63-1:

@@ -78,9 +78,9 @@ func (r *running) stopHTTP(hurry context.Context) {
 // httpListenError says what to do if http.listen cannot be used.
 func httpListenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("http.listen: address %s is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or --http-listen", address)
+		return fmt.Errorf("http.listen: address %s is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or -http-listen", address)
 	}
-	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or --http-listen", err)
+	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or -http-listen", err)
 }
 
 // secondAddress returns another address to listen on if there is no configuration: the usual one,

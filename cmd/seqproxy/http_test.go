@@ -228,7 +228,7 @@ func TestHTTPPortInUseIsToldAtOnceWithItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // nobody connected
-	want := "seqproxy: http.listen: address " + l.Addr().String() + " is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or --http-listen\n"
+	want := "seqproxy: http.listen: address " + l.Addr().String() + " is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or -http-listen\n"
 	runs(t, 1, "", want, "-backend", "127.0.0.1:1", "-user", "u", "-listen", "127.0.0.1:0", "-http-listen", l.Addr().String())
 	file := write(t, "seqproxy.toml", fmt.Sprintf("listen = '127.0.0.1:0'\nadmin.listen = ''\nhttp.listen = %q\n[[user]]\nname = 'u'\n[[sequence.server]]\naddress = '127.0.0.1:1'\nuser = 'u'\n", l.Addr()))
 	runs(t, 1, "", want, "-config", file)

@@ -95,7 +95,7 @@ address = "127.0.0.1:1"
 `, dir))
 	p := begin(t, "-config", file)
 	p.end(1)
-	if got, want := p.stderr(), "seqproxy: log.output: "+dir+" is a directory, and has to be a file\n"; got != want {
+	if got, want := p.stderr(), "seqproxy: log.output: "+dir+" is a directory: name a file in it\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence"
 )
@@ -41,11 +41,7 @@ func (r *running) reportNumbered(ctx context.Context) {
 			complaint = text
 			r.log.Warn("bound columns not looked at", logfield.Err(err))
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !await.Pause(ctx, pause) {
 			return
 		}
 	}

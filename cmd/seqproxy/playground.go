@@ -33,10 +33,10 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *members < 1 || *members > 5 {
-		return usagef("--sequence-servers must be 1 to 5, is %d", *members)
+		return usagef("-sequence-servers must be 1 to 5, is %d", *members)
 	}
 	if *period != 0 && !*show || *period < 0 {
-		return usagef("--for is the time of a --demo, as in --demo --for 30s")
+		return usagef("-for is the time of a -demo, as in -demo -for 30s")
 	}
 	if err := noMore("playground", c.Args()); err != nil {
 		return err
@@ -222,14 +222,14 @@ func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Serv
 func loopbackOnly(flag, listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usagef("--%s must be HOST:PORT such as 127.0.0.1:4306, is %q", flag, listen)
+		return usagef("-%s must be HOST:PORT such as 127.0.0.1:4306, is %q", flag, listen)
 	}
 	if host == "localhost" {
 		return nil
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return usagef("--%s must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is %q", flag, listen)
+		return usagef("-%s must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is %q", flag, listen)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/mysqld"
 )
 
@@ -21,11 +22,7 @@ func (p *program) revive(ctx context.Context, s *mysqld.Server, holds string) er
 			return nil
 		}
 		p.say("\nThe server %s (%s) is gone. Keys go on; it is started again in %.0f seconds. Its log: %s\n", s.Addr(), holds, awayFor.Seconds(), s.LogFile())
-		timer := time.NewTimer(awayFor)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !await.Pause(ctx, awayFor) {
 			return nil
 		}
 		switch err := s.Restart(ctx); {

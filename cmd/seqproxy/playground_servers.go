@@ -48,11 +48,11 @@ func findServer(path string) (mysqld.Binary, error) {
 	case err == nil:
 		return binary, nil
 	case path != "":
-		return binary, fmt.Errorf("--server: %w", err)
+		return binary, fmt.Errorf("-server: %w", err)
 	case errors.Is(err, mysqld.ErrNotFound):
-		return binary, fmt.Errorf("%w; or name the program with --server PATH", err)
+		return binary, fmt.Errorf("%w; or name the program with -server PATH", err)
 	}
-	return binary, fmt.Errorf("%w; choose another program with --server PATH", err)
+	return binary, fmt.Errorf("%w; choose another program with -server PATH", err)
 }
 
 // home is the directory of the servers' data.
@@ -66,7 +66,7 @@ func newHome(dir string) (home, error) {
 	if dir == "" {
 		dir, err := os.MkdirTemp("", "seqproxy-playground-")
 		if err != nil {
-			return home{}, fmt.Errorf("make a directory for the servers' data: %w; choose one with --dir DIR", err)
+			return home{}, fmt.Errorf("make a directory for the servers' data: %w; choose one with -dir DIR", err)
 		}
 		return home{dir: dir}, nil
 	}
@@ -81,7 +81,7 @@ func newHome(dir string) (home, error) {
 		}
 	}
 	if err != nil {
-		return home{}, fmt.Errorf("the servers' data cannot be kept in %s: %w; choose another with --dir DIR", dir, err)
+		return home{}, fmt.Errorf("the servers' data cannot be kept in %s: %w; choose another with -dir DIR", dir, err)
 	}
 	return home{dir: abs, kept: true}, nil
 }
@@ -120,7 +120,7 @@ func startServers(ctx context.Context, binary mysqld.Binary, h home, members int
 		return servers, nil
 	}
 	if errors.Is(err, mysqld.ErrDirInUse) {
-		err = fmt.Errorf("the directory %s belongs to a playground that is running: end that one, or choose another with --dir DIR", h.dir)
+		err = fmt.Errorf("the directory %s belongs to a playground that is running: end that one, or choose another with -dir DIR", h.dir)
 	}
 	return nil, errors.Join(err, stopServers(context.Background(), servers))
 }

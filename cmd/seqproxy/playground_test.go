@@ -178,14 +178,14 @@ func dirKeepsData(t *testing.T, home string) {
 	// No other playground can use the directory.
 	second := begin(t, "playground", "--listen", "127.0.0.1:0", "--dir", home)
 	second.end(1)
-	want := "seqproxy: the directory " + home + " belongs to a playground that is running: end that one, or choose another with --dir DIR\n"
+	want := "seqproxy: the directory " + home + " belongs to a playground that is running: end that one, or choose another with -dir DIR\n"
 	if got := second.stderr(); got != want {
 		t.Errorf("a second playground: got %q, want %q", got, want)
 	}
 	// Nor the port.
 	second = begin(t, "playground", "--listen", address)
 	second.end(1)
-	want = "seqproxy: address " + address + " is in use: end what listens there, or choose another with --listen HOST:PORT\n"
+	want = "seqproxy: address " + address + " is in use: end what listens there, or choose another with -listen HOST:PORT\n"
 	if got := second.stderr(); got != want {
 		t.Errorf("a second playground on the port: got %q, want %q", got, want)
 	}
@@ -441,32 +441,32 @@ func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
 			"port in use",
 			[]string{"--listen", taken.Addr().String()},
 			1,
-			"address " + taken.Addr().String() + " is in use: end what listens there, or choose another with --listen HOST:PORT",
+			"address " + taken.Addr().String() + " is in use: end what listens there, or choose another with -listen HOST:PORT",
 		},
 		{
 			"address of others",
 			[]string{"--listen", "192.0.2.1:4306"},
 			2,
-			`--listen must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is "192.0.2.1:4306"`,
+			`-listen must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is "192.0.2.1:4306"`,
 		},
-		{"no address", []string{"--listen", "4306"}, 2, `--listen must be HOST:PORT such as 127.0.0.1:4306, is "4306"`},
+		{"no address", []string{"--listen", "4306"}, 2, `-listen must be HOST:PORT such as 127.0.0.1:4306, is "4306"`},
 		{
 			"missing binary",
 			[]string{"--server", "/none/mariadbd"},
 			1,
-			"--server: server binary /none/mariadbd: stat /none/mariadbd: no such file or directory",
+			"-server: server binary /none/mariadbd: stat /none/mariadbd: no such file or directory",
 		},
 		{
 			"directory that is a file",
 			[]string{"--dir", file},
 			1,
-			"the servers' data cannot be kept in " + file + ": mkdir " + file + ": not a directory; choose another with --dir DIR",
+			"the servers' data cannot be kept in " + file + ": mkdir " + file + ": not a directory; choose another with -dir DIR",
 		},
 		{
 			"directory that cannot be made",
 			[]string{"--dir", file + "/x"},
 			1,
-			"the servers' data cannot be kept in " + file + "/x: mkdir " + file + ": not a directory; choose another with --dir DIR",
+			"the servers' data cannot be kept in " + file + "/x: mkdir " + file + ": not a directory; choose another with -dir DIR",
 		},
 		{"argument", []string{"now"}, 2, `"now" is too much: seqproxy playground takes no further argument`},
 	} {

@@ -14,6 +14,7 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/conf"
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/logs"
 	"seqproxy/internal/tlsfiles"
@@ -140,12 +141,6 @@ func (r *running) awaitSequences(ctx context.Context) {
 		attempt, cancel := context.WithTimeout(ctx, sequencePatience)
 		_, err := r.sequences.List(attempt)
 		cancel()
-		if away := new(sequence.UnavailableError); errors.As(err, &away) {
-			// the waiting time would make each text different
-			same := *away
-			same.Waited = 0
-			err = &same
-		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -154,15 +149,13 @@ func (r *running) awaitSequences(ctx context.Context) {
 				r.log.Info("sequence server usable")
 			}
 			return
-		case err.Error() != complaint:
-			complaint = err.Error()
-			r.log.Warn("no numbers can be reserved", logfield.Err(err))
+		default:
+			if text := withoutWait(err); text != complaint {
+				complaint = text
+				r.log.Warn("no numbers can be reserved", logfield.Err(err))
+			}
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !await.Pause(ctx, pause) {
 			return
 		}
 	}
@@ -203,7 +196,7 @@ func (r *running) stop() error {
 	defer cancelBack()
 	cached := r.sequences.Stats().Cached
 	if err := r.sequences.Close(back); err != nil && cached > 0 {
-		r.log.Warn("unused numbers lost", zap.Uint64("held", cached), logfield.Err(err))
+		r.log.Warn("unused numbers lost", zap.Uint64("cached", cached), logfield.Err(err))
 	}
 	r.stopHTTP(r.ending.now)
 	r.wg.Wait()
@@ -224,9 +217,9 @@ func (r *running) abandon(ctx context.Context) error {
 // listenError says what to do if an address cannot be used.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("address %s is in use: end what listens there, or choose another with --listen HOST:PORT", address)
+		return fmt.Errorf("address %s is in use: end what listens there, or choose another with -listen HOST:PORT", address)
 	}
-	return fmt.Errorf("%w; choose another address with --listen HOST:PORT", err)
+	return fmt.Errorf("%w; choose another address with -listen HOST:PORT", err)
 }
 
 // adminAddress returns the address for statements to the proxy, for people.
@@ -240,7 +233,7 @@ func (r *running) adminAddress() string {
 // adminListenError is listenError for the admin address.
 func adminListenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("admin.listen: address %s is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen", address)
+		return fmt.Errorf("admin.listen: address %s is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or -admin-listen", address)
 	}
-	return fmt.Errorf("admin.listen: %w; choose another address, or \"\" for none, by admin.listen or --admin-listen", err)
+	return fmt.Errorf("admin.listen: %w; choose another address, or \"\" for none, by admin.listen or -admin-listen", err)
 }

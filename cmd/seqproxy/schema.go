@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"seqproxy/conf"
+	"seqproxy/internal/inspect"
 	"seqproxy/sequence"
 )
 
@@ -30,7 +31,7 @@ func (p *program) schema(args []string) error {
 	said := make(map[string]bool)
 	for i := range servers {
 		at := &servers[i]
-		account := "'" + strings.ReplaceAll(at.User, "'", "''") + "'@'%'"
+		account := inspect.Account{User: at.User, Host: "%"}.String()
 		text := strings.Join(append(sequence.Schema(at.Database, table), sequence.GrantsOnTables(at.Database, account)), ";\n") + ";\n"
 		if !said[text] { // most servers have the same
 			said[text] = true

@@ -26,7 +26,8 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	for _, w := range cfg.Warnings() {
 		log.Logger().Warn("configuration", zap.String("remark", w))
 	}
-	// from now on, since a SIGHUP right after the message that it listens must not end it
+	// Take SIGHUP as a wish to reload from here on: one that comes right after the line "listening"
+	// must not end the proxy.
 	reloads := p.reloads()
 	r, err := start(ctx, cfg, func() (*conf.Config, error) { return p.configure(args) }, log)
 	if err != nil {
@@ -62,20 +63,10 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 	}
 	given := make(map[string]bool)
 	c.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	switch {
-	case c.NArg() > 0 && len(given) > 0:
-		return nil, usagef("%q is too much: what is given to seqproxy itself are flags", c.Arg(0))
-	case c.NArg() > 0:
-		return nil, usagef("%q is no command; the commands are %s; a configuration is run by -config FILE", c.Arg(0), commands)
-	case given["config"] && given["backend"]:
-		return nil, usagef("-config and -backend exclude each other: with -config the servers stand in the file")
-	case !given["config"] && !given["backend"]:
-		return nil, usagef("give -config FILE, or -backend HOST:PORT and -user NAME; \"seqproxy help\" shows all")
-	case given["config"] && (given["user"] || given["password-file"]):
-		return nil, usagef("-user and -password-file go with -backend; with -config the users stand in the file")
-	case given["backend"] && c.user == "":
-		return nil, usagef("-backend needs -user NAME: the account that clients log in with")
-	case given["config"]:
+	if err := c.check(given); err != nil {
+		return nil, err
+	}
+	if given["config"] {
 		return fileConfig(c.file, c.overrides(given))
 	}
 	var password conf.Secret
@@ -98,6 +89,25 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 		return nil, inFlags(err)
 	}
 	return cfg, nil
+}
+
+// check refuses arguments that say nothing, or contradict each other.
+func (c *proxyCommand) check(given map[string]bool) error {
+	switch {
+	case c.NArg() > 0 && len(given) > 0:
+		return usagef("%q is too much: what is given to seqproxy itself are flags", c.Arg(0))
+	case c.NArg() > 0:
+		return usagef("%q is no command; the commands are %s; a configuration is run by -config FILE", c.Arg(0), commands)
+	case given["config"] && given["backend"]:
+		return usagef("-config and -backend exclude each other: with -config the servers stand in the file")
+	case !given["config"] && !given["backend"]:
+		return usagef("give -config FILE, or -backend HOST:PORT and -user NAME; \"seqproxy help\" shows all")
+	case given["config"] && (given["user"] || given["password-file"]):
+		return usagef("-user and -password-file go with -backend; with -config the users stand in the file")
+	case given["backend"] && c.user == "":
+		return usagef("-backend needs -user NAME: the account that clients log in with")
+	}
+	return nil
 }
 
 // overrides returns the changes that flags make to a configuration.

@@ -273,7 +273,7 @@ func TestPortInUseIsToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // nobody connected
-	runs(t, 1, "", "seqproxy: address "+l.Addr().String()+" is in use: end what listens there, or choose another with --listen HOST:PORT\n",
+	runs(t, 1, "", "seqproxy: address "+l.Addr().String()+" is in use: end what listens there, or choose another with -listen HOST:PORT\n",
 		"-backend", "127.0.0.1:1", "-user", "u", "-listen", l.Addr().String())
 }
 
@@ -291,7 +291,7 @@ admin.listen = %q
 name = "root"
 `, l.Addr())+sequencesAt("127.0.0.1:1"))
 	runs(t, 1, "", "seqproxy: admin.listen: address "+l.Addr().String()+
-		" is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen\n", "-config", file)
+		" is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or -admin-listen\n", "-config", file)
 }
 
 // adminAddress returns the proxy's admin address, from its log.

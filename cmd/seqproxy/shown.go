@@ -82,8 +82,8 @@ func (s shown) Shards() (all []admin.Shard) {
 	for i := range s.cfg.Shards {
 		shard := &s.cfg.Shards[i]
 		nodes := make([]string, len(shard.Nodes))
-		for i, address := range shard.Addresses() {
-			nodes[i] = string(address)
+		for j, address := range shard.Addresses() {
+			nodes[j] = string(address)
 		}
 		all = append(all, admin.Shard{
 			Name: shard.Name, Default: shard.Name == s.cfg.DefaultShard, Schemas: shard.Schemas, Nodes: nodes, User: shard.User,

@@ -23,8 +23,8 @@ type watcher struct {
 
 	rotations chan os.Signal // SIGUSR1; it never ends the program
 
-	reloads  chan struct{}
-	reloaded atomic.Bool // somebody reads reloads
+	reloads    chan struct{}
+	reloadable atomic.Bool // somebody reads reloads
 }
 
 // sameWish is how long after the first signal another one counts as the same. A Ctrl-C may reach a
@@ -59,7 +59,7 @@ func watchSignals() *watcher {
 				return
 			}
 			switch {
-			case sig == syscall.SIGHUP && !w.endsBy():
+			case sig == syscall.SIGHUP && !w.hangup():
 			case since.IsZero():
 				since = time.Now()
 				first()
@@ -83,14 +83,15 @@ func watchSignals() *watcher {
 // returns a channel of wishes. If a wish waits there, further ones are the same. A SIGHUP from a
 // closed terminal is no wish.
 func (w *watcher) hangups() <-chan struct{} {
-	w.reloaded.Store(true)
+	w.reloadable.Store(true)
 	signal.Notify(w.came, syscall.SIGHUP) // even under nohup, which concerns the terminal's SIGHUP
 	return w.reloads
 }
 
-// endsBy reports whether a SIGHUP ends the program. Otherwise it passes it on as a wish.
-func (w *watcher) endsBy() bool {
-	if !w.reloaded.Load() {
+// hangup handles a SIGHUP. It reports whether the signal ends the program; if not, it passes it on as
+// a wish to reload.
+func (w *watcher) hangup() bool {
+	if !w.reloadable.Load() {
 		return true
 	}
 	if w.terminal && !hasTerminal() { // it came with the end of the terminal

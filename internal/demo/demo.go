@@ -67,10 +67,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	life, end := context.WithCancel(ctx)
-	if o.For > 0 {
-		life, end = context.WithTimeout(ctx, o.For)
-	}
 	defer end()
+	if o.For > 0 {
+		var stop context.CancelFunc
+		life, stop = context.WithTimeout(life, o.For)
+		defer stop()
+	}
 
 	var all sync.WaitGroup
 	load.start(life, context.WithoutCancel(ctx), &all)

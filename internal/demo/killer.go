@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // killer kills one server after the other and starts it again.
@@ -25,7 +27,7 @@ type serverState struct {
 // run kills and starts servers until ctx is done. Then all servers run, unless it returns an error.
 func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 	for next := 0; ; next = (next + 1) % len(k.servers) {
-		if !sleep(ctx, every-down) {
+		if !await.Pause(ctx, every-down) {
 			return nil
 		}
 		s := k.servers[next]
@@ -33,9 +35,9 @@ func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 		if err := s.Kill(); err != nil {
 			return fmt.Errorf("kill the server at %s: %w", s.Addr(), err)
 		}
-		sleep(ctx, down)
+		await.Pause(ctx, down)
+		// The server's start has a bound of its own.
 		if err := s.Restart(context.WithoutCancel(ctx)); err != nil {
-			// the server's start has a bound of its own
 			return fmt.Errorf("start the server at %s again: %w", s.Addr(), err)
 		}
 		k.set(next, func(state *serverState) { state.since, state.back = time.Time{}, time.Now() })
@@ -67,16 +69,4 @@ func (k *killer) look() []serverState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.states)
-}
-
-// sleep waits for d. It returns false if ctx was done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

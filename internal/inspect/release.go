@@ -8,7 +8,7 @@ import (
 )
 
 // oldest are the first releases that seqproxy works with.
-var oldest = map[bool][2]int{true: {10, 2}, false: {5, 7}} // by MariaDB
+var oldest = map[string][2]int{"MariaDB": {10, 2}, "MySQL": {5, 7}}
 
 // ends are the last days of support, by kind and number:
 // https://mariadb.org/about/#maintenance-policy, https://www.mysql.com/support/eol-notice.html
@@ -29,14 +29,11 @@ func (s *Server) CheckVersion(f *Findings, now time.Time) {
 	major, err := strconv.Atoi(first)
 	minor, errMinor := strconv.Atoi(second)
 	if err != nil || errMinor != nil {
-		f.Warn("version", fmt.Sprintf("its version is %q, which is none of MySQL or MariaDB", s.Version), "seqproxy is tested with MariaDB and MySQL")
+		f.Warn("version", fmt.Sprintf("its version is %q, neither MySQL's nor MariaDB's", s.Version), "seqproxy is tested with MariaDB and MySQL")
 		return
 	}
-	kind := "MySQL"
-	if s.MariaDB {
-		kind = "MariaDB"
-	}
-	least := oldest[s.MariaDB]
+	kind := s.kind()
+	least := oldest[kind]
 	if major < least[0] || major == least[0] && minor < least[1] {
 		f.Wrong("version", fmt.Sprintf("%s is not supported", s.Name()), fmt.Sprintf("seqproxy works with %s %d.%d and later", kind, least[0], least[1]))
 		return

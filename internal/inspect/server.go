@@ -77,10 +77,14 @@ func Read(ctx context.Context, ask Ask) (*Server, error) {
 // Name returns the server's kind and version, "MariaDB 10.11.6".
 func (s *Server) Name() string {
 	number, _, _ := strings.Cut(s.Version, "-")
+	return s.kind() + " " + number
+}
+
+func (s *Server) kind() string {
 	if s.MariaDB {
-		return "MariaDB " + number
+		return "MariaDB"
 	}
-	return "MySQL " + number
+	return "MySQL"
 }
 
 // IsOn reports whether a variable is on. On some servers its value is a number and on others a

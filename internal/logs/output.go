@@ -42,9 +42,9 @@ func openOutput(path string, stderr io.Writer, lostLine func(uint64) []byte) (*o
 func openFile(path string) (*os.File, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
-		return nil, fmt.Errorf("%s is a directory, and has to be a file", path)
+		return nil, fmt.Errorf("%s is a directory: name a file in it", path)
 	case err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0:
-		return nil, fmt.Errorf("%s is a pipe or a socket, and has to be a file", path)
+		return nil, fmt.Errorf("%s is a pipe or a socket: name a file", path)
 	case errors.Is(err, os.ErrNotExist):
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
@@ -68,15 +68,16 @@ func (o *output) write(line []byte) {
 		o.torn = false
 	}
 	if o.lost > 0 {
-		if !o.append(o.lostLine(o.lost)) {
+		if !o.add(o.lostLine(o.lost)) {
 			return
 		}
 		o.lost, o.reported = 0, false
 	}
-	o.append(line)
+	o.add(line)
 }
 
-func (o *output) append(line []byte) (ok bool) {
+// add writes a line, and reports whether it is written.
+func (o *output) add(line []byte) (ok bool) {
 	n, err := o.to.Write(line)
 	if err != nil {
 		o.torn = n > 0 && !o.takeBack(n)

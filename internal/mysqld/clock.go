@@ -59,9 +59,8 @@ func (s *Server) SetClock(ahead time.Duration) error {
 
 // writeClock replaces the whole file, since the library may read it at any time.
 func (p paths) writeClock(ahead time.Duration) error {
-	sign := map[bool]string{true: "+"}[ahead >= 0]
 	next := p.clock + ".next"
-	err := os.WriteFile(next, []byte(sign+strconv.FormatInt(int64(ahead/time.Second), 10)+"\n"), 0o600)
+	err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead/time.Second)), 0o600)
 	if err == nil {
 		err = os.Rename(next, p.clock)
 	}

@@ -54,7 +54,7 @@ func Started(pid int) (string, bool) {
 	// may contain anything.
 	_, rest, _ := strings.Cut(string(stat)[strings.LastIndexByte(string(stat), ')')+1:], " ")
 	fields := strings.Fields(rest)
-	const started = 22 - 3
+	const started = 22 - 3 // field 22; rest begins with field 3
 	if len(fields) <= started {
 		return "", false
 	}

@@ -70,7 +70,7 @@ type credentials struct {
 // Client returns the settings for a group of servers. The same name and files give the same Client.
 func (s *Store) Client(name string, files ClientFiles) (*Client, error) {
 	use := Use{name, files}
-	if c, ok := s.made(use).(*Client); ok {
+	if c, ok := s.find(use).(*Client); ok {
 		return c, nil
 	}
 	c := &Client{files: files}
@@ -117,7 +117,7 @@ func newCredentials(files ClientFiles, contents [][]byte) (*credentials, error) 
 
 // parseCAs reads certificates. Unlike package x509 it does not skip unreadable ones.
 func parseCAs(text []byte) (*x509.CertPool, error) {
-	pool, any := x509.NewCertPool(), false
+	pool, found := x509.NewCertPool(), false
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
@@ -131,9 +131,9 @@ func parseCAs(text []byte) (*x509.CertPool, error) {
 			return nil, err
 		}
 		pool.AddCert(cert)
-		any = true
+		found = true
 	}
-	if !any {
+	if !found {
 		return nil, errors.New("holds no certificate in PEM")
 	}
 	return pool, nil
@@ -164,11 +164,11 @@ func parsePublicKey(text []byte) (*rsa.PublicKey, error) {
 type Target struct {
 	client *Client
 	name   string
-	made   atomic.Pointer[made]
+	last   atomic.Pointer[present]
 }
 
-// made is a Security and the credentials that it was made of.
-type made struct {
+// present is a Security and the credentials that it was made of.
+type present struct {
 	of *credentials
 	Security
 }
@@ -197,16 +197,16 @@ func (t *Target) Security() *Security {
 		return &plain
 	}
 	of := t.client.current.Load()
-	if m := t.made.Load(); m != nil && m.of == of {
+	if m := t.last.Load(); m != nil && m.of == of {
 		return &m.Security
 	}
 	// Two goroutines may do this at once. Then one cache of sessions is lost.
-	m := &made{of: of, Security: Security{PublicKey: of.key}}
+	m := &present{of: of, Security: Security{PublicKey: of.key}}
 	if mode := t.client.files.Mode; mode != Disabled {
 		m.TLS = clientConfig(mode, of, t.name)
 		m.Optional = mode == Preferred
 	}
-	t.made.Store(m)
+	t.last.Store(m)
 	return &m.Security
 }
 

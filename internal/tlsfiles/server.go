@@ -20,7 +20,7 @@ type ServerFiles struct {
 // the oldest version.
 func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	use := Use{name, files}
-	if c, ok := s.made(use).(*tls.Config); ok {
+	if c, ok := s.find(use).(*tls.Config); ok {
 		return c, nil
 	}
 	var current atomic.Pointer[tls.Config]

@@ -36,8 +36,8 @@ type Use struct {
 // source is one setting and its files.
 type source struct {
 	Use
-	made  any // the setting
-	files []file
+	setting any
+	files   []file
 	// build makes the setting from the files' contents, nil for no file, and puts it in force.
 	// After an error the setting is unchanged.
 	build func(contents [][]byte) error
@@ -55,8 +55,8 @@ type file struct{ key, path string }
 type digest [sha256.Size]byte
 
 // add reads the files of a new setting for the first time.
-func (s *Store) add(use Use, made any, files []file, build func(contents [][]byte) error) error {
-	src := &source{Use: use, made: made, files: files, build: build}
+func (s *Store) add(use Use, setting any, files []file, build func(contents [][]byte) error) error {
+	src := &source{Use: use, setting: setting, files: files, build: build}
 	if _, err := src.load(); err != nil {
 		return err
 	}
@@ -66,13 +66,13 @@ func (s *Store) add(use Use, made any, files []file, build func(contents [][]byt
 	return nil
 }
 
-// made returns the existing setting of a use, or nil.
-func (s *Store) made(use Use) any {
+// find returns the existing setting of a use, or nil.
+func (s *Store) find(use Use) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, src := range s.sources {
 		if src.Use == use {
-			return src.made
+			return src.setting
 		}
 	}
 	return nil

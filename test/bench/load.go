@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"seqproxy/internal/await"
 )
 
 // metric is the name of a figure, also in the JSON file.
@@ -97,8 +99,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 	defer wg.Wait() // runs before cancel
 	defer phase.Store(stopping)
 
-	if err := sleep(ctx, tm.warm); err != nil {
-		return nil, err
+	if !await.Pause(ctx, tm.warm) {
+		return nil, context.Cause(ctx)
 	}
 	cpuBefore, err := cpuTime(t.pid)
 	if err != nil {
@@ -111,8 +113,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 		if time.Since(began) > tm.measure+ioTimeout {
 			return nil, fmt.Errorf("no operation ended within %v", tm.measure+ioTimeout)
 		}
-		if err := sleep(ctx, max(tm.measure-time.Since(began), 10*time.Millisecond)); err != nil {
-			return nil, err
+		if !await.Pause(ctx, max(tm.measure-time.Since(began), 10*time.Millisecond)) {
+			return nil, context.Cause(ctx)
 		}
 	}
 	phase.Store(stopping)
@@ -178,18 +180,6 @@ func closeWorkers(workers []worker) error {
 		}
 	}
 	return first
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // settleTime is the pause before a target's memory is read.
@@ -14,8 +16,8 @@ const settleTime = time.Second
 // process.
 func idleSessions(n int) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
-		if err := sleep(ctx, settleTime); err != nil {
-			return nil, err
+		if !await.Pause(ctx, settleTime) {
+			return nil, context.Cause(ctx)
 		}
 		filesBefore, err := openFiles(e.target.pid)
 		if err != nil {
@@ -50,8 +52,8 @@ func idleSessions(n int) runFunc {
 }
 
 func measureIdle(ctx context.Context, t *target, n int, before int64, filesBefore int) (figures, error) {
-	if err := sleep(ctx, settleTime); err != nil {
-		return nil, err
+	if !await.Pause(ctx, settleTime) {
+		return nil, context.Cause(ctx)
 	}
 	after, err := residentBytes(t.pid)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/await"
 )
 
 // resultBuffer is the receive buffer for big results.
@@ -161,8 +163,8 @@ func (p *pacer) wait(ctx context.Context, n int) error {
 	p.nextLook = p.read + resultBuffer
 	due := p.began.Add(time.Duration(float64(p.read) / float64(p.rate) * float64(time.Second)))
 	if early := time.Until(due); early > 0 {
-		if err := sleep(ctx, early); err != nil {
-			return errors.Join(errors.New("read slowly"), err)
+		if !await.Pause(ctx, early) {
+			return errors.Join(errors.New("read slowly"), context.Cause(ctx))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/mysqld"
 	"seqproxy/test/network"
 )
@@ -64,7 +65,7 @@ func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := p.end(syscall.SIGKILL, 5*time.Second); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, time.Second))
+	await.Pause(ctx, between(rng, 0, time.Second))
 	return p.start(context.WithoutCancel(ctx))
 }
 
@@ -110,9 +111,9 @@ func (n *nemesis) freeze(ctx context.Context, rng *rand.Rand, shortest, longest 
 	}
 	still := between(rng, shortest, longest)
 	change := n.world.trouble.begin("SIGSTOP", changePart)
-	sleep(ctx, min(still, changeSilence))
+	await.Pause(ctx, min(still, changeSilence))
 	n.world.trouble.over(change)
-	sleep(ctx, still-changeSilence)
+	await.Pause(ctx, still-changeSilence)
 	return p.signal(syscall.SIGCONT)
 }
 
@@ -133,7 +134,7 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 	if err := s.Kill(); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, 2*time.Second))
+	await.Pause(ctx, between(rng, 0, 2*time.Second))
 	return s.restart(context.WithoutCancel(ctx))
 }
 
@@ -209,7 +210,7 @@ func (s *server) flushes(ctx context.Context, how int) error {
 
 // killAll kills all nodes within a second, after a while, and a proxy, whose state is lost.
 func (n *nemesis) killAll(ctx context.Context, p *proxy, rng *rand.Rand) error {
-	sleep(ctx, between(rng, 500*time.Millisecond, 2*time.Second))
+	await.Pause(ctx, between(rng, 500*time.Millisecond, 2*time.Second))
 	kills := []func() error{func() error { return p.end(syscall.SIGKILL, 5*time.Second) }}
 	for _, s := range n.world.nodes {
 		kills = append(kills, s.Kill)
@@ -219,7 +220,7 @@ func (n *nemesis) killAll(ctx context.Context, p *proxy, rng *rand.Rand) error {
 		if err := kill(); err != nil {
 			return err
 		}
-		sleep(ctx, between(rng, 0, 250*time.Millisecond))
+		await.Pause(ctx, between(rng, 0, 250*time.Millisecond))
 	}
 	files, err := filepath.Glob(filepath.Join(p.state, "*"))
 	if err != nil {
@@ -247,7 +248,7 @@ func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if s.galera {
 		longest = 9 * time.Second // the others expel it after 5, and it has to come back
 	}
-	sleep(ctx, between(rng, 200*time.Millisecond, longest))
+	await.Pause(ctx, between(rng, 200*time.Millisecond, longest))
 	if err := s.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func weatherFault(choose func(*rand.Rand) network.Weather, longest time.Duration
 		change := n.world.trouble.begin("bad network", changePart)
 		defer n.world.trouble.over(change)
 		l.Set(choose(rng))
-		sleep(ctx, between(rng, 200*time.Millisecond, longest))
+		await.Pause(ctx, between(rng, 200*time.Millisecond, longest))
 		if rng.IntN(2) == 0 {
 			l.Cut()
 		}
@@ -378,6 +379,6 @@ func eventually(ctx context.Context, limit time.Duration, try func() error) erro
 		if err == nil || time.Now().After(until) {
 			return err
 		}
-		sleep(ctx, 50*time.Millisecond)
+		await.Pause(ctx, 50*time.Millisecond)
 	}
 }

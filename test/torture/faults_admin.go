@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // adminFaults are what people do to the sequences while keys are taken, at the worst moment.
@@ -84,7 +86,7 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		since := n.world.clock.now()
 		done := make(chan error, 1)
 		go func() { done <- n.world.admin(ctx, p, restartText) }()
-		sleep(ctx, between(rng, 0, 50*time.Millisecond))
+		await.Pause(ctx, between(rng, 0, 50*time.Millisecond))
 		err := p.end(syscall.SIGKILL, 5*time.Second)
 		<-done // any outcome
 		if err == nil {
@@ -171,7 +173,7 @@ func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 			return err
 		}
 		err := set()
-		sleep(ctx, between(rng, 0, 500*time.Millisecond))
+		await.Pause(ctx, between(rng, 0, 500*time.Millisecond))
 		return errors.Join(err, p.start(context.WithoutCancel(ctx)))
 	})
 }
@@ -190,7 +192,7 @@ func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	if _, err := db.ExecContext(ctx, "CREATE TABLE seqproxy.backup AS SELECT * FROM seqproxy.sequence"); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, time.Second, 3*time.Second))
+	await.Pause(ctx, between(rng, time.Second, 3*time.Second))
 	for _, p := range n.world.proxies {
 		signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[rng.IntN(2)]
 		if err := errors.Join(p.crashed(), p.end(signal, endsWithin)); err != nil {
@@ -392,7 +394,7 @@ func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer heal()
 	return n.breakChange(ctx, rng, n.someProxy(rng), func(ctx context.Context) error {
 		err := victim.Kill()
-		sleep(ctx, between(rng, 0, time.Second))
+		await.Pause(ctx, between(rng, 0, time.Second))
 		return errors.Join(err, victim.Restart(ctx))
 	})
 }
@@ -407,7 +409,7 @@ func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fai
 	go func() {
 		done <- n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
 	}()
-	sleep(ctx, between(rng, 0, 600*time.Millisecond))
+	await.Pause(ctx, between(rng, 0, 600*time.Millisecond))
 	err := fail(ctx)
 	<-done // any outcome
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/mysqld"
 	"seqproxy/internal/planted"
 )
@@ -75,7 +76,7 @@ func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := s.jump(ctx, ahead); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, 5*time.Second))
+	await.Pause(ctx, between(rng, 0, 5*time.Second))
 	return s.jump(ctx, 0)
 }
 
@@ -124,7 +125,7 @@ func jumpProxyClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := n.jump(ctx, p, steps[rng.IntN(len(steps))]); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, 5*time.Second))
+	await.Pause(ctx, between(rng, 0, 5*time.Second))
 	return n.setRight(ctx, p)
 }
 
@@ -154,7 +155,7 @@ func setClocksBack(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		if err := n.jump(ctx, p, ahead); err != nil {
 			return err
 		}
-		sleep(ctx, between(rng, 5*time.Second, 13*time.Second)) // it checks every ten
+		await.Pause(ctx, between(rng, 5*time.Second, 13*time.Second)) // it checks every ten
 	}
 	return n.setRight(ctx, p)
 }

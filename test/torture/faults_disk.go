@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 func (w *world) smallDisks() bool { return len(w.disks) == len(w.proxies) }
@@ -35,7 +37,7 @@ func fillDisk(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 			err = p.start(context.WithoutCancel(ctx))
 		}
 	}
-	sleep(ctx, between(rng, 300*time.Millisecond, 3*time.Second))
+	await.Pause(ctx, between(rng, 300*time.Millisecond, 3*time.Second))
 	return errors.Join(err, os.Remove(path))
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/test/network"
 )
 
@@ -71,16 +72,16 @@ func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := g.fallBehind(free, rng, deaf...); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, 1500*time.Millisecond))
+	await.Pause(ctx, between(rng, 0, 1500*time.Millisecond))
 	if err := old.Kill(); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, time.Second))
+	await.Pause(ctx, between(rng, 0, time.Second))
 	position, err := g.promote(free, next)
 	if err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 0, 500*time.Millisecond))
+	await.Pause(ctx, between(rng, 0, 500*time.Millisecond))
 	if err := g.followAll(free, position, old); err != nil {
 		return err
 	}
@@ -253,23 +254,23 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 			}
 		}
 	}
-	sleep(ctx, between(rng, 0, time.Second))
+	await.Pause(ctx, between(rng, 0, time.Second))
 	position, err := g.promote(free, next)
 	if err != nil {
 		return err
 	}
 	if len(oldSide) > 1 {
 		// Most of the nodes are still with the old one, and the new one may give nothing.
-		sleep(ctx, between(rng, 0, time.Second))
+		await.Pause(ctx, between(rng, 0, time.Second))
 	}
 	if err := g.followAll(free, position, old); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 500*time.Millisecond, 4*time.Second))
+	await.Pause(ctx, between(rng, 500*time.Millisecond, 4*time.Second))
 	switch rng.IntN(3) {
 	case 0: // both are visible to all, until a proxy notices
 		mend()
-		sleep(ctx, between(rng, 0, time.Second))
+		await.Pause(ctx, between(rng, 0, time.Second))
 		err = g.writable(free, old, false)
 	case 1:
 		err = g.writable(free, old, false)
@@ -333,7 +334,7 @@ func lag(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := g.fallBehind(ctx, rng, some...); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 200*time.Millisecond, 4*time.Second))
+	await.Pause(ctx, between(rng, 200*time.Millisecond, 4*time.Second))
 	free := context.WithoutCancel(ctx)
 	for _, s := range some {
 		if err := s.exec(free, "START "+g.replica()); err != nil {

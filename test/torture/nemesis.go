@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // atOnce bounds the faults at one time, without those in the background.
@@ -98,7 +100,7 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 				n.blame("%s: %v", f.name, err)
 			}
 		})
-		sleep(ctx, pause)
+		await.Pause(ctx, pause)
 	}
 }
 
@@ -142,7 +144,7 @@ func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		sleep(ctx, 50*time.Millisecond)
+		await.Pause(ctx, 50*time.Millisecond)
 	}
 	return errBusy
 }

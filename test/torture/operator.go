@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/mysqld"
 )
 
@@ -52,7 +53,7 @@ func (o *operator) end() int {
 
 func (o *operator) run(ctx context.Context) {
 	good := o.world.clock.now()
-	for ; ctx.Err() == nil; sleep(ctx, lookEvery) {
+	for ; ctx.Err() == nil; await.Pause(ctx, lookEvery) {
 		primary, apart := o.look(ctx)
 		now := o.world.clock.now()
 		if primary || ctx.Err() != nil {

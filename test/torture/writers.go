@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/await"
 )
 
 const (
@@ -86,7 +88,7 @@ func (c *clients) idle(since time.Duration) (names []string) {
 func (c *clients) write(ctx context.Context, w *writer) {
 	for ctx.Err() == nil {
 		c.session(ctx, w)
-		sleep(ctx, c.pause+time.Duration(w.rng.Int64N(int64(20*time.Millisecond))))
+		await.Pause(ctx, c.pause+time.Duration(w.rng.Int64N(int64(20*time.Millisecond))))
 	}
 }
 
@@ -134,7 +136,7 @@ func (c *clients) session(ctx context.Context, w *writer) {
 		if ctx.Err() != nil || !c.request(free, w, conn, at) {
 			return
 		}
-		sleep(ctx, c.pause/2+time.Duration(w.rng.Int64N(int64(c.pause)+1)))
+		await.Pause(ctx, c.pause/2+time.Duration(w.rng.Int64N(int64(c.pause)+1)))
 	}
 }
 
@@ -160,14 +162,4 @@ func (c *clients) request(ctx context.Context, w *writer, conn *sql.Conn, at op)
 // lost reports whether a connection ended without a word.
 func lost(err error) bool {
 	return errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, sql.ErrConnDone) || isNetwork(err)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
