@@ -111,8 +111,8 @@ func (in *Insertion) Clone() *Insertion {
 }
 
 // AppendList appends the splices that put the key into the list of columns. If its value is missing
-// in rows, the key becomes the last column. Call it before the splices of the rows, and only if rows
-// lack the key or the text names no columns. Splices are valid until ReadInserts or Trim.
+// in rows, the key becomes the last column. Call it before the splices of the rows, and only if
+// rows lack the key or the text names no columns. Splices are valid until ReadInserts or Trim.
 func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
 	switch {
 	case in.Source == InsertSet:

@@ -7,8 +7,8 @@ type InsertSource uint8
 
 // The sources.
 const (
-	// InsertUnknown: no word has shown the source yet, or Insertion cannot follow the text. It has an
-	// error then, or a form that only the server understands.
+	// InsertUnknown: no word has shown the source yet, or Insertion cannot follow the text. Then it
+	// has an error, or a form that only the server understands.
 	InsertUnknown InsertSource = iota
 	InsertValues               // VALUES (...), (...), or VALUES ROW(...)
 	InsertSet                  // SET a = 1, b = 2

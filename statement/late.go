@@ -116,8 +116,8 @@ func (r *lateReader) call(prev *lex.Lexer) bool {
 	return true
 }
 
-// isWholeValue reports whether a call is a whole value of VALUES or SET; l is at its end, and before
-// is the token in front of it.
+// isWholeValue reports whether a call is a whole value of VALUES or SET. l is at its end, and
+// before is the token in front of it.
 func isWholeValue(l, before *lex.Lexer, source lex.Keyword, depth int) bool {
 	behind := *l
 	behind.Next()

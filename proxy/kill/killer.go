@@ -83,14 +83,14 @@ func (k *Killer) Abandon(place backend.Place, creds backend.Credentials) {
 func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Credentials, cmd protocol.Command, arg string) error {
 	o := &order{place: place, creds: creds, cmd: cmd, arg: arg, done: make(chan error, 1)}
 	k.put(o)
-	patience := time.NewTimer(patience)
-	defer patience.Stop()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-patience.C:
+	case <-timer.C:
 		return context.DeadlineExceeded
 	}
 }

@@ -60,8 +60,7 @@ func (p *Planner) Fill(st *statement.Statement, sql []byte, s *state.State) (*Fi
 	return t.fill, Verdict{}
 }
 
-// newFilling returns the Filling of the next text. That of a text that is not prepared is used
-// for the one behind it, too.
+// newFilling returns the Filling of the next text. Texts that are not prepared share one.
 func (p *Planner) newFilling() *Filling {
 	if p.Facts.At == AtPrepare {
 		return new(Filling)
@@ -117,7 +116,7 @@ func (t *planning) bound(table *statement.TableRef) (*Binding, Verdict) {
 	case Unasked:
 		return nil, Verdict{}
 	case No:
-		// MySQL takes some names that are no text for others
+		// MySQL reads some invalid names as others.
 		return nil, refuse(Refusal{Why: Unread})
 	}
 	list := t.f.Bound.Named(name)
@@ -180,8 +179,8 @@ func (t *filling) load(i int, b *Binding) Verdict {
 		"and SET %s from them", b.Table, b.Column, b.Sequence, b.Sequence, b.Column)
 }
 
-// unreadable refuses a text into a bound table that is not understood. The server's own error comes
-// first if there is one, which it says when it is to prepare the text.
+// unreadable refuses an INSERT into a bound table that is not understood. The server's own error
+// comes first: if there is one, it answers the PREPARE of the text.
 func (t *filling) unreadable(b *Binding) Verdict {
 	v := notSupported("this form of INSERT into %s, whose column %s is filled from sequence %s, is not supported: write INSERT ... VALUES or SET",
 		b.Table, b.Column, b.Sequence)
@@ -189,8 +188,8 @@ func (t *filling) unreadable(b *Binding) Verdict {
 	return v
 }
 
-// key reads the INSERT into table i and decides what becomes of its key k, or of its query. fills is
-// false if nothing does.
+// key reads the INSERT into table i and decides what becomes of its key k, or of its query. fills
+// is false if nothing does.
 func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 	in, b, key, table := t.in, k.Binding, &k.Key, &t.st.Tables[i]
 	if !Writable(b.Column, t.f.Charset) {
@@ -269,7 +268,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		k.Insertion = in.Clone()
 	}
 	if len(key.Columns) > 0 && !in.Complete(len(key.Columns)) {
-		// they are not of these columns, which are named so that the server says so for certain
+		// A row has another number of values. With the columns named the server surely refuses it.
 		k.Listed = true
 		return true, Verdict{}
 	}

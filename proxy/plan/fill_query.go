@@ -6,12 +6,11 @@ import (
 	"seqproxy/statement"
 )
 
-// An INSERT ... SELECT that leaves a bound column out, or gives it a literal that is no
-// number, is handled as the text that has NEXTVAL there: see Counts for what the server
-// makes of that.
+// An INSERT ... SELECT that omits a bound column, or gives it a literal that is no number, becomes
+// the text that has NEXTVAL there. The server counts its numbers: see Counts.
 
-// query reads the query of the INSERT that was begun to be read. Nothing is filled in if
-// it gives the key values of its own, or the table has no such column.
+// query plans the INSERT ... SELECT into table i, whose beginning t.in has read. Nothing is filled
+// in if the query gives keys of its own, or the table has no such column.
 func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 	in := t.in
 	q := in.ReadSelect()
@@ -22,8 +21,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 		}
 		return Verdict{}
 	}
-	// What is remembered of the columns is not good enough: a number that the server counts
-	// off must stand in the right one.
+	// Columns from the cache are not good enough: the server's numbers must stand in the right one.
 	of := t.columns(i, NeedColumnsNow)
 	if of == nil {
 		return Verdict{}
@@ -74,8 +72,8 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 	return Verdict{}
 }
 
-// givesKey refuses a query of no table whose key is no number: it may be NULL, and the server
-// would make the key. Of a column of another table the proxy takes it that it is a key.
+// givesKey refuses a query without a table whose key is no number: it may be NULL, and then the
+// server would make the key. A column of another table is taken to hold keys.
 func (t *filling) givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
 	item := q.KeyItem(index, columns)
 	if item == nil || item.Kind == statement.ValueNumber || q.From || t.certain(item) || b.Texts && item.Literal {
@@ -84,8 +82,8 @@ func (t *filling) givesKey(q *statement.InsertSelect, b *Binding, index, columns
 	return refusedQuery(b, "a key that may be NULL or 0 is not supported there: write INSERT ... VALUES")
 }
 
-// emptyItem returns the item of a query that is the key, if it is a literal in whose
-// place a number is put; else nil.
+// emptyItem returns the item of a query that is the key, if it is a literal that a number replaces;
+// else nil.
 func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *statement.Key, columns int) (*statement.InsertValue, Verdict) {
 	item := q.KeyItem(key.Index, columns)
 	if item == nil {

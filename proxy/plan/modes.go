@@ -5,8 +5,8 @@ import (
 	"seqproxy/statement"
 )
 
-// Modes returns what the server does with keys in the session. Unasked says that it has to be
-// asked, and No that this would change what a statement with these words reads.
+// Modes returns what the server does with keys in the session. Unasked says that the server has to
+// be asked, and No that this would change what a statement with these words reads.
 func Modes(s *state.State, conn state.ConnID, words statement.Words) (state.InsertModes, Answer) {
 	switch {
 	case s.Inserts.Conn == conn && s.Inserts.Version == max(s.Sysvars["auto_increment_increment"], s.Sysvars["sql_mode"]):

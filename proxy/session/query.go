@@ -92,8 +92,8 @@ func (t *texts) query(sql []byte) error {
 	return t.order.answerAlone(func() error { return t.special(sql) })
 }
 
-// passUnread passes on a text whose attributes are malformed, or of a kind that no client sends. Only
-// the server can say where the text begins. Mostly it answers with an error.
+// passUnread passes on a text whose attributes are malformed, or of a kind that no client sends.
+// Only the server can say where the text begins. Mostly it answers with an error.
 func (t *texts) passUnread() error {
 	if bound, err := t.planning.boundHere(); err != nil {
 		return err

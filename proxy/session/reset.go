@@ -94,13 +94,11 @@ func (s *Session) changeUser(payload []byte) error {
 	s.dropTallies()
 	s.prepared.clear()
 	s.introduce(false)
-	salt := s.login.Salt
 	s.login.Changed = true
 	s.state = state.State{}
 	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err
 	}
-	s.login.Salt = salt
 	return s.begin()
 }

@@ -7,10 +7,9 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Statements to the proxy itself stand behind one reserved word, which no server knows:
-// SEQPROXY ..., and SHOW SEQPROXY ... for what answers with rows. So none of them is ever
-// taken for a server's, and what begins so and is not among them is a Problem that lists
-// what there is.
+// Statements to the proxy itself begin with SEQPROXY, or with SHOW SEQPROXY if they answer with
+// rows. No server knows that word. So a text that begins with it and is no such statement is a
+// Problem, which lists those that there are.
 
 // ProxyVerb says what a ProxyCommand asks for.
 type ProxyVerb uint8
@@ -38,8 +37,7 @@ const (
 	ShowConfigDiff                            // SHOW SEQPROXY CONFIG DIFF
 )
 
-// ProxyCommand is what a statement of kind Seqproxy asks for. Verb is 0 if there is a Problem
-// with its words.
+// ProxyCommand is what a statement of kind Seqproxy asks for. Verb is 0 if its words are a Problem.
 type ProxyCommand struct {
 	Verb ProxyVerb
 	// Show is set for SHOW SEQPROXY, which changes nothing.

@@ -200,7 +200,7 @@ var partsOfKinds = [...]struct {
 // kindStays says why the kind of keys cannot be altered.
 const kindStays = "the kind of its keys never changes; create a sequence of another name"
 
-// option reads one option; false if the token begins none.
+// option reads one option. It returns false if the token begins none.
 func (r *Reader) option() bool {
 	s := r.To
 	switch {
