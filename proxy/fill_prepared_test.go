@@ -103,6 +103,37 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 	}
 }
 
+// mysql2 of Node.js sends its numbers as DOUBLE, which is exact up to 2^53.
+func TestAKeyIsExactWhateverTypeItsParameterHas(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 1<<53 + 1001}); err != nil {
+		t.Fatal(err)
+	}
+	for _, zero := range []argument{double(0), single(0), integer(mysql.MYSQL_TYPE_TINY, 0), textArg(mysql.MYSQL_TYPE_NEWDECIMAL, "0"), textArg(mysql.MYSQL_TYPE_BLOB, "0"), null(mysql.MYSQL_TYPE_DOUBLE), null(mysql.MYSQL_TYPE_DATETIME)} {
+		p := o.pairOfSchemas(t, allFraming)
+		o.meets(t, p)
+		pp := o.prepare(t, p, "INSERT INTO photos (id) VALUES (?)")
+		for range 2 {
+			pp.execute(true, zero)
+			p.same(protocol.ComQuery, insertIDs)
+			o.meets(t, p)
+		}
+		pp = o.prepare(t, p, "INSERT INTO photos (id) VALUES (?), (?)")
+		pp.execute(true, zero, zero)
+		p.same(protocol.ComQuery, insertIDs)
+		pp.sameRows("SELECT id FROM photos ORDER BY id")
+	}
+	if !o.Servers[0].IsMariaDB() {
+		return
+	}
+	p := o.pairOfSchemas(t, allFraming|protocol.BulkOperations)
+	pp := o.prepare(t, p, "INSERT INTO photos (id) VALUES (?)")
+	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows(0, "\x05\x00", bulkNull, bulkNull))
+	if e := serverError(t, answer); e.Code != mysql.ER_NOT_SUPPORTED_YET || !strings.Contains(e.Message, "integer") {
+		t.Errorf("in bulk: got %v, want error %d", e, mysql.ER_NOT_SUPPORTED_YET)
+	}
+}
+
 func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)
 	o.fresh(t)

@@ -294,10 +294,15 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 			}
 			null = v.Null
 		} else {
+			emptied := p.isEmptied(0, first)
 			if first < p.Params {
-				b = p.Types[first].Append(b, attributes)
+				param := p.Types[first]
+				if emptied && !p.Key.Binding.Texts { // beside a DOUBLE the server would round the number
+					param.Type = typeUnsignedBigint
+				}
+				b = param.Append(b, attributes)
 			}
-			null = e.Params.IsNull(first) || p.isEmptied(0, first)
+			null = e.Params.IsNull(first) || emptied
 		}
 		if null {
 			b[nullsAt+i/8] |= 1 << (i % 8)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -35,6 +36,13 @@ type keyRow struct {
 	// The hidden parameters for a plain number, and for the one that LAST_INSERT_ID() must be; -1:
 	// none.
 	number, first int
+}
+
+// rounds reports whether a parameter has a type that makes the server round the number beside it.
+func (k *Key) rounds(types []protocol.Parameter) bool {
+	return slices.ContainsFunc(k.rows, func(r keyRow) bool {
+		return r.param >= 0 && (types[r.param].Type == uint16(mysql.MYSQL_TYPE_FLOAT) || types[r.param].Type == uint16(mysql.MYSQL_TYPE_DOUBLE))
+	})
 }
 
 // hiddenKey is a hidden parameter without its place.
@@ -271,6 +279,10 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
 			return nil, err
 		}
+	}
+	if e.Bulk() && len(k.Filled) > 0 && !k.Binding.Texts && p.Key.rounds(p.Types) {
+		return nil, protocol.NotSupported("a key for %s.%s, which is filled from sequence %s, of the type FLOAT or DOUBLE in rows that are executed at once: send it as an integer",
+			k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 	}
 	k.Explicit = append(k.Explicit, p.Key.Explicit...)
 	if len(k.Filled) <= 1 || k.Binding.Texts {
