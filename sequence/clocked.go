@@ -58,25 +58,6 @@ func newClocked(q *sequence, last uint64) *clocked {
 	return k
 }
 
-// counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
-// caller's patience.
-func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
-	switch {
-	case q.clocked != nil:
-		took.first, took.step, err = q.clocked.take(ctx, n, deadline)
-		return took, err
-	case q.periods != nil:
-		return q.periods.take(ctx, deadline)
-	case !q.kind.Counts():
-		took.first, took.step, err = q.makeOne()
-		return took, err
-	case q.kind.Dated():
-		took.at = q.owner.clock.wall()
-	}
-	took.first, took.step, err = q.numbers.Take(ctx, n, deadline)
-	return took, err
-}
-
 // take takes n keys, all of one tick.
 func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	if first, ok := k.keys.Take(n); ok {
@@ -344,31 +325,6 @@ func (k *clocked) Time(ctx context.Context) (time.Time, error) {
 	}
 	return server, err
 }
-
-// mayAlter refuses to set the time of keys, or a counter that there is not.
-func (q *sequence) mayAlter(a *Alteration) error {
-	if a.Restart != nil && q.clocked != nil {
-		return q.refused("RESTART", ofTime)
-	}
-	if q.kind.Counts() {
-		return nil
-	}
-	for _, o := range [...]struct {
-		name  string
-		given bool
-	}{{"RESTART", a.Restart != nil}, {"START", a.Start != nil}, {"MINVALUE", a.Min != nil}, {"MAXVALUE", a.Max != nil}, {"CACHE", a.Cache != nil}, {"OUTAGE_COVER", a.Cover != nil}} {
-		if o.given {
-			return q.refused(o.name, ofNoCounter)
-		}
-	}
-	return nil
-}
-
-// Why a counter cannot be set.
-const (
-	ofTime      = "its keys begin with the time; leave it out"
-	ofNoCounter = "its keys are of no counter; leave it out"
-)
 
 // countsTicks reports whether the numbers are the ticks of a worker, which no client is given.
 func (q *sequence) countsTicks() bool { return q.kind.Name() == kind.Ticks }

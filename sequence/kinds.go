@@ -43,6 +43,31 @@ func (q *sequence) refused(what, wayOut string) error {
 	return &define.KindError{Sequence: define.ShownName(q.name), Kind: q.kind, Refused: what, WayOut: wayOut}
 }
 
+// drawn are numbers that were taken, and what the clock said, where keys have a date.
+type drawn struct {
+	first, step uint64
+	at          time.Time
+}
+
+// counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
+// caller's patience.
+func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
+	switch {
+	case q.clocked != nil:
+		took.first, took.step, err = q.clocked.take(ctx, n, deadline)
+		return took, err
+	case q.periods != nil:
+		return q.periods.take(ctx, deadline)
+	case !q.kind.Counts():
+		took.first, took.step, err = q.makeOne()
+		return took, err
+	case q.kind.Dated():
+		took.at = q.owner.clock.wall()
+	}
+	took.first, took.step, err = q.numbers.Take(ctx, n, deadline)
+	return took, err
+}
+
 // key is the key of the first of several counters that were taken together. They share a shard. It
 // is the counter where keys are texts.
 func (q *sequence) key(took drawn) (uint64, error) {
@@ -136,3 +161,28 @@ func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
 	}
 	return err
 }
+
+// mayAlter refuses to set the time of keys, or a counter that there is not.
+func (q *sequence) mayAlter(a *Alteration) error {
+	if a.Restart != nil && q.clocked != nil {
+		return q.refused("RESTART", ofTime)
+	}
+	if q.kind.Counts() {
+		return nil
+	}
+	for _, o := range [...]struct {
+		name  string
+		given bool
+	}{{"RESTART", a.Restart != nil}, {"START", a.Start != nil}, {"MINVALUE", a.Min != nil}, {"MAXVALUE", a.Max != nil}, {"CACHE", a.Cache != nil}, {"OUTAGE_COVER", a.Cover != nil}} {
+		if o.given {
+			return q.refused(o.name, ofNoCounter)
+		}
+	}
+	return nil
+}
+
+// Why a counter cannot be set.
+const (
+	ofTime      = "its keys begin with the time; leave it out"
+	ofNoCounter = "its keys are of no counter; leave it out"
+)

@@ -59,12 +59,6 @@ type periods struct {
 	unfitAt, warnedAt time.Time // guarded by mu
 }
 
-// drawn are numbers that were taken, and what the clock said, where keys have a date.
-type drawn struct {
-	first, step uint64
-	at          time.Time
-}
-
 // newPeriods makes those of a sequence, nil if its counter does not begin again.
 func newPeriods(q *sequence) *periods {
 	if !q.kind.Resets() || define.IsPeriod(q.name) {

@@ -5,11 +5,70 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
 )
+
+// Config is what a coordinator knows of the proxy that it works for.
+type Config struct {
+	Log        *zap.Logger
+	Host       string   // who makes the change, for people
+	Known      []string // addresses of the servers in use, at least one
+	Interleave string   // of a plan by which one server becomes several
+	Block      uint64
+	// how far above its last number a member may go at most before another records more
+	Ahead       uint64
+	NoWriters   bool // no application counts in the tables
+	Tables      Tables
+	FillTimeout time.Duration // how long caches may take to be filled
+	Random      func() uint32 // tells the ballots of two coordinators apart
+}
+
+// Tables are the quoted names of tables, for error texts.
+type Tables struct{ First, Member, Plan, Start string }
+
+// Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
+// one use.
+type Coordinator struct {
+	servers Servers
+	config  Config
+	ctx     context.Context // of the command, or what goes on behind it
+
+	asked  Change
+	plan   Plan   // that the change leads to; the one in force where there is no change
+	base   uint64 // number of the plan in force that it was drafted from
+	ballot uint64 // under which this coordinator writes
+	// members were asked to accept the plan: it may be decided
+	accepting bool
+
+	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
+	missing string
+
+	met map[string]*Met // by address, as they were last asked
+}
+
+// New returns a coordinator for a command that ends with ctx. Close it.
+func New(ctx context.Context, servers Servers, config Config) *Coordinator {
+	return &Coordinator{servers: servers, config: config, ctx: ctx, met: make(map[string]*Met)}
+}
+
+// Close closes its connections.
+func (c *Coordinator) Close() error {
+	var all []error
+	for _, m := range c.met {
+		if m.Store != nil {
+			all = append(all, m.Close())
+		}
+	}
+	clear(c.met)
+	return errors.Join(all...)
+}
+
+// Plan is the plan that was made, or that is in force.
+func (c *Coordinator) Plan() Plan { return c.plan }
 
 // Change makes a new plan and puts it in force. The same change that was begun before, by a
 // coordinator that may have died, is ended first: then it is made already, or undone and made
