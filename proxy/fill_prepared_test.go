@@ -103,6 +103,32 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 	}
 }
 
+func TestAStatementWithTooManyParametersNamesTheRowsThatItMayHave(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	for _, form := range []struct {
+		insert, row string
+		most        int
+	}{
+		{"INSERT INTO photos (title, parent, n) VALUES ", "(?, ?, ?)", 16383},
+		{"INSERT INTO photos (id, title) VALUES ", "(?, ?)", 16383},
+		{"INSERT INTO photos (id, title) VALUES ", "(NEXTVAL('photos'), ?)", 32767},
+	} {
+		text := func(rows int) string { return form.insert + form.row + strings.Repeat(","+form.row, rows-1) }
+		_, err := c.PrepareContext(t.Context(), text(form.most+2))
+		checkError(t, form.row, err, 1235, fmt.Sprintf("at most %d rows", form.most))
+		stmt, err := c.PrepareContext(t.Context(), text(form.most))
+		if err != nil {
+			t.Errorf("%d rows of %s: %v", form.most, form.row, err)
+			continue
+		}
+		_ = stmt.Close()
+	}
+	_, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) VALUES (?)"+strings.Repeat(",(?)", 1<<16))
+	checkError(t, "the client's own", err, 1390)
+}
+
 // mysql2 of Node.js sends its numbers as DOUBLE, which is exact up to 2^53.
 func TestAKeyIsExactWhateverTypeItsParameterHas(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)

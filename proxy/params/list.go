@@ -1,6 +1,8 @@
 package params
 
 import (
+	"math"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
@@ -27,6 +29,18 @@ type List struct {
 	// emptied says which of the client's parameters become NULL, for each row of the last bulk
 	// execution.
 	emptied []bool
+}
+
+// Fits refuses a statement of so many rows that servers take fewer parameters than it has with
+// those of the proxy.
+func (p *List) Fits(rows int) error {
+	const most = math.MaxUint16
+	total := p.Params + len(p.Hidden) - p.argumentCount()
+	if total <= most || p.Params > most { // there the error is the server's
+		return nil
+	}
+	return protocol.NotSupported("a prepared statement of %d rows that has %d parameters with those of the proxy, one or two for each key, is not supported, as servers take %d: "+
+		"send at most %d rows", rows, total, most, most*rows/total)
 }
 
 // isEmptied reports whether the client's parameter i of a row becomes NULL.

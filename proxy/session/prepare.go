@@ -73,6 +73,7 @@ func (x *executor) prepare(sql []byte) error {
 	defer func() { x.planning.fill = nil }()
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
 	var numbers keys.Numbers
+	rows := 1
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		a, err := x.planning.planCalls(query, sql, plan.AtPrepare)
 		if err != nil {
@@ -83,6 +84,12 @@ func (x *executor) prepare(sql []byte) error {
 			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
 		case plan.Rewrite:
 			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
+			if n := len(st.Calls); n > 0 {
+				rows = st.Calls[n-1].Row + 1
+			}
+			if a.Fill != nil {
+				rows = a.Fill.Keys[0].Rows
+			}
 			numbers, shape = keys.Kept(&a.Numbers), a.Traits(shape)
 			if numbers.Rows != nil {
 				numbers.Rows.Lead = params.Lead(hidden)
@@ -115,6 +122,9 @@ func (x *executor) prepare(sql []byte) error {
 	p := &prepared{
 		List: params.List{Params: st.Params, Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, question: question,
 		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
+	}
+	if err := p.Fits(rows); err != nil {
+		return err
 	}
 	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || question != nil {
 		p.shape.Plain = false
