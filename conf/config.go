@@ -33,8 +33,7 @@ type Config struct {
 	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
 	// bounds the login of a client
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
-	// a client that reads nothing of its answer for so long is disconnected; so is a server that
-	// reads nothing of a statement
+	// a client that reads nothing of its answer for so long is disconnected
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
 	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard, before it
 	// fails with error 1429

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/protocol"
 )
 
 // A string keeps its meaning on the second shard, where it is read under another mode and character
@@ -70,6 +72,43 @@ func TestAUserVariableIsTheSameOnAnotherShardWhateverTheModes(t *testing.T) {
 			move(1)
 			check("at first on the second shard")
 		})
+	}
+}
+
+// A long value is not brought along. The session stays where it is, and as it is.
+func TestALongUserVariableStaysWhereItIs(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w.query("SET @x = '" + strings.Repeat("x", 600<<10) + "'")
+	if err := serverError(t, w.query("USE "+e.Schemas[1])); err.Code != 1235 || !strings.Contains(err.Message, "user variable") {
+		t.Errorf("got %v, want 1235 about the user variable", err)
+	}
+	if got := w.rows("SELECT LENGTH(@x)")[0]; got != fmt.Sprint(600<<10) {
+		t.Errorf("after the refusal: got %s bytes", got)
+	}
+	w.query("SET @x = 'short'")
+	w.do(protocol.ComResetConn, "")
+	if answer := w.query("USE " + e.Schemas[1]); answer[protocol.HeaderSize] != 0 {
+		t.Error(serverError(t, answer))
+	}
+}
+
+// COM_SET_OPTION holds on each shard, also after COM_RESET_CONNECTION.
+func TestAnOptionOutlivesAReset(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	const several = "DO 1; DO 2"
+	direct := e.Wire(t, e.Servers[1].Addr(), wireLogin{Schema: e.Schemas[1], Capabilities: allFraming &^ protocol.MultiStatements})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: allFraming &^ protocol.MultiStatements})
+	for _, c := range []*wire{direct, w} {
+		if err := serverError(t, c.query(several)); err.Code != 1064 {
+			t.Errorf("got %v, want 1064", err)
+		}
+		c.do(protocol.ComSetOption, "\x00\x00")
+		c.do(protocol.ComResetConn, "")
+	}
+	w.query("USE " + e.Schemas[1])
+	if got, want := w.query(several), direct.query(several); string(got) != string(want) {
+		t.Errorf("got %q, want %q as direct", got, want)
 	}
 }
 

@@ -72,6 +72,27 @@ func TestLongDataOfAStatementWithNumbersGoesToItsParameter(t *testing.T) {
 	}
 }
 
+// The name of a sequence comes in pieces, which the proxy keeps, between pieces for the server.
+func TestLongDataThatTheProxyKeepsDoesNotReachTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "s")
+	exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), "CREATE TABLE au (id BIGINT PRIMARY KEY, d VARCHAR(20))")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	answer := w.do(protocol.ComStmtPrepare, "INSERT INTO au VALUES (NEXTVAL(?), ?)")
+	id := string(answer[5:9])
+	var sent []byte
+	for _, piece := range []string{"\x01\x00x", "\x00\x00s", "\x01\x00y"} {
+		sent = append(sent, packet(command(protocol.ComStmtLongData, id+piece))...)
+	}
+	w.send(append(sent, packet(command(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+"\x00"+"\x01"+typeBlob+typeBlob))...))
+	if answer := w.receive(protocol.ShapeResult, nil); answer[protocol.HeaderSize] != 0 {
+		t.Fatal(serverError(t, answer))
+	}
+	if got := w.rows("SELECT CONCAT(id > 0, d) FROM au")[0]; got != "1xy" {
+		t.Errorf("a key, and the pieces for the server: got %s, want 1xy", got)
+	}
+}
+
 // Checklist 11.
 // Checklist 12.
 func TestAnErrorToACommandOfSeveralPacketsGoesOnWithTheirNumbers(t *testing.T) {

@@ -26,6 +26,11 @@ func TestARowLimitHidesNoColumnThatIsFilledIn(t *testing.T) {
 		if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', SUM(id > 1000)) FROM photos"); got != "3 3" {
 			t.Errorf("limit %d: rows, and those with a number of the sequence: got %s, want 3 3", limit, got)
 		}
+		// The proxy does not see such a SET.
+		several := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+		exec(t, several, fmt.Sprintf("SET sql_select_limit = %d; DO 1", limit))
+		wantError(t, several, 1235, "INSERT INTO photos VALUES ('a', NULL, 1)", "sql_select_limit")
+		exec(t, several, "SET sql_select_limit = DEFAULT; DO 1")
 		// Without a look at the columns the number is plain, though it may be in no row.
 		exec(t, c, "ALTER TABLE photos MODIFY n INT", fmt.Sprintf("SET sql_select_limit = %d", limit), "INSERT IGNORE INTO photos (title) VALUES ('e')", "SET sql_select_limit = DEFAULT")
 		if got := value(t, c, "SELECT SUM(id > 1000) FROM photos"); got != "4" {

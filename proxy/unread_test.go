@@ -8,6 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/test/mysqltest"
 )
@@ -245,6 +246,16 @@ func TestAColumnIsBoundInTheSchemaThatIsCurrent(t *testing.T) {
 		_, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
 		if got := value(t, e.DirectConn(t, 0, other, nil), "SELECT COUNT(*) FROM t WHERE id >= 1000"); got != "0" {
 			t.Errorf("%s: the server made a key (%v)", text, err)
+		}
+		exec(t, e.DirectConn(t, 0, other, nil), "DELETE FROM t")
+
+		// The server stays in the schema after a reset.
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.query(text)
+		w.do(protocol.ComResetConn, "")
+		answer := w.query("INSERT INTO t (a) VALUES (1)")
+		if got := value(t, e.DirectConn(t, 0, other, nil), "SELECT COUNT(*) FROM t WHERE id >= 1000"); got != "0" {
+			t.Errorf("%s, and a reset: the server made a key (%q)", text, answer)
 		}
 		exec(t, e.DirectConn(t, 0, other, nil), "DELETE FROM t")
 	}

@@ -259,7 +259,9 @@ func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]
 // AskAll is Ask for a SHOW that must return all rows in spite of sql_select_limit.
 func (b *backends) AskAll(c *backend.Conn, show string) ([][][]byte, error) {
 	rows, err := b.Ask(c, show)
-	if err != nil || !b.state.SelectLimit {
+	// Such statements, as those of a routine, may have set it unseen.
+	unseen := b.state.AllPins().Has(state.PinOpaque) || c.Hello().InitConnect
+	if err != nil || !b.state.SelectLimit && !unseen {
 		return rows, err
 	}
 	row, err := b.AskRow(c, "SELECT @@sql_select_limit", 1, "sql_select_limit")

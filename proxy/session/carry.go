@@ -89,8 +89,8 @@ func (b *backends) userSets(since int) (sets []string, err error) {
 		quoted := "@`" + strings.ReplaceAll(name, "`", "``") + "`"
 		switch {
 		case v.Version <= since:
-		case isNumber(v.Literal):
-			sets = append(sets, quoted+" = "+v.Literal)
+		case v.Number != "":
+			sets = append(sets, quoted+" = "+v.Number)
 		default:
 			names = append(names, quoted)
 			ask = append(ask, "HEX("+quoted+"), CHARSET("+quoted+"), COLLATION("+quoted+")")
@@ -112,12 +112,6 @@ func (b *backends) userSets(since int) (sets []string, err error) {
 		sets = append(sets, fmt.Sprintf("%s = _%s X'%s' COLLATE `%s`", name, charset, hex, collation))
 	}
 	return sets, nil
-}
-
-// isNumber reports whether a literal is a number or a word (TRUE, NULL), which always means the
-// same. Others are '...', "...", X'..', 0x.., _charset'..'.
-func isNumber(literal string) bool {
-	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
 }
 
 // isolationName returns the server's name of a variable of SET TRANSACTION, which MySQL 8 renamed.

@@ -65,6 +65,9 @@ func (x *executor) execute(payload []byte) error {
 			}
 		}
 		x.state.LastAnswer = state.ByServer
+		if _, err := x.at.Attach(); err != nil {
+			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
+		}
 		p.LongSent = false
 		return x.order.relayCommand(protocol.AnswerTo(payload), false)
 	}
@@ -114,7 +117,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 		x.at.prepared.remove(p)
 	case protocol.ComStmtLongData:
 		if !p.longData(payload[5:7], payload[7:]) {
-			return nil
+			return x.relay.settle() // what waits goes out without this command
 		}
 		if p.kill != nil {
 			p.kill.long = true

@@ -35,7 +35,7 @@ func (s *Session) resetConnection() error {
 	}
 	if cur.Answer.ErrCode == 0 {
 		if err := s.set.setStep(cur); err != nil {
-			return err
+			return s.lost(cur, err, true) // the client has its answer
 		}
 		s.resetState()
 		hello := cur.Hello()
@@ -64,7 +64,7 @@ func (s *Session) resetState() {
 // password for it.
 func (s *Session) resetInPlace(c *backend.Conn) bool {
 	_, err := s.login.Account.UsesUserCredentials(c.Shard(), s.routes.Default())
-	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
+	return err != nil && s.runCommand(c, protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
 // changeUser checks the new user as a login does. The session then starts anew.

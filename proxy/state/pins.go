@@ -41,7 +41,7 @@ var pinWords = [PinCount]struct{ name, words string }{
 	PinGlobalLock:      {"global_lock", "FLUSH TABLES WITH READ LOCK is in force"},
 	PinHandler:         {"handler", "a HANDLER is open"},
 	PinSQLPrepare:      {"sql_prepare", "a statement was prepared with PREPARE"},
-	PinUserVariable:    {"user_variable", "a user variable was set to something else than a literal"},
+	PinUserVariable:    {"user_variable", "a user variable was set to something else than a literal, or to a long one"},
 	PinVariableName:    {"variable_name", "a user variable was set whose name is not ASCII"},
 	PinRole:            {"role", "SET ROLE was used"},
 	PinInsertID:        {"insert_id", "the variable insert_id was set"},

@@ -107,10 +107,10 @@ const statusOfSession = protocol.InTransaction | protocol.InReadOnlyTrans | prot
 	protocol.NoBackslashEscapes | protocol.ANSIQuotes
 
 // Reset makes the state that of a new session, or of one after COM_RESET_CONNECTION. It keeps the
-// schema and the status of a login.
+// status of a login, and what servers keep: the schema and COM_SET_OPTION.
 func (st *State) Reset() {
 	*st = State{
-		Schema: st.Schema, Status: protocol.Autocommit,
+		Schema: st.Schema, SchemaUnknown: st.SchemaUnknown, Option: st.Option, Status: protocol.Autocommit,
 		Mode: lex.Mode{Charset: st.Mode.Charset, Server: st.Mode.Server}, Charset: st.Charset,
 		QuotesUnknown: true,
 	}
@@ -134,7 +134,7 @@ func (st *State) Observe(status protocol.Status, mariaDB bool) {
 func (st *State) Forget(c ConnID) {
 	st.synced = slices.DeleteFunc(st.synced, func(k syncedConn) bool { return k.conn == c })
 	if st.LastConn == c {
-		st.LastConn = 0
+		st.LastConn, st.Notice = 0, nil
 	}
 	if st.LastID.Holder == c {
 		st.LastID.Holder = 0

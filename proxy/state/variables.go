@@ -12,8 +12,18 @@ import (
 
 // userVariable is a user variable whose value is a literal.
 type userVariable struct {
-	Literal string // as the client wrote it
+	Number  string // as the client wrote it; empty: no number
 	Version int
+}
+
+// longestLiteral is how long the literal of a user variable may be, in bytes, that moves with the
+// session to another connection.
+const longestLiteral = 64 << 10
+
+// isNumber reports whether a literal is a number or a word (TRUE, NULL), which always means the
+// same. Others are '...', "...", X'..', 0x.., _charset'..'.
+func isNumber(literal string) bool {
+	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
 }
 
 // Synced records that a connection has all variables up to a version.
@@ -76,13 +86,16 @@ func (st *State) SetVariables(s *statement.Statement, text []byte) {
 				st.pin(PinVariableName)
 				continue
 			}
-			if !a.Literal {
+			if !a.Literal || len(value) > longestLiteral {
 				delete(st.Uservars, name)
 				st.pin(PinUserVariable)
 				continue
 			}
 			if st.Uservars == nil {
 				st.Uservars = make(map[string]userVariable)
+			}
+			if !isNumber(value) {
+				value = ""
 			}
 			st.Uservars[name] = userVariable{value, st.Version}
 		case statement.Transaction:
