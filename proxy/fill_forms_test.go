@@ -52,6 +52,23 @@ func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
 	})
 }
 
+func TestATextMayKeepLastInsertIDForItsNextInsert(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	const first = "INSERT INTO photos (title) VALUES ('album'); "
+	for _, insert := range []string{
+		"INSERT INTO photos VALUES (NULL, 'a', LAST_INSERT_ID(), NULL)",
+		"INSERT INTO photos (title, parent) VALUES ('a', LAST_INSERT_ID()), ('b', LAST_INSERT_ID())",
+	} {
+		wantError(t, c, 1235, first+insert, "SET @a = LAST_INSERT_ID()")
+		exec(t, c, first+"SET @a = LAST_INSERT_ID(); "+strings.ReplaceAll(insert, "LAST_INSERT_ID()", "@a"))
+	}
+	if got := value(t, c, "SELECT GROUP_CONCAT(a.title) FROM photos a JOIN photos p ON p.id = a.parent AND p.title = 'album'"); got != "a,a,b" {
+		t.Errorf("photos with an album: got %s", got)
+	}
+}
+
 // The proxy asks for modes and columns before the first such INSERT of a session.
 func TestATextMayReadWhatItsInsertLeft(t *testing.T) {
 	for _, text := range []string{

@@ -464,7 +464,11 @@ func (t *planning) late() Verdict {
 		switch fills := t.f.Fill.disturbs(index); {
 		case index == 0 || !reads || !takes && !fills:
 			continue
-		case fills || len(t.a.Late) == maxLate:
+		case fills:
+			b := t.f.Fill.keyOf(index).Binding
+			return notSupported("LAST_INSERT_ID() in an INSERT into %s, whose column %s is filled from sequence %s, behind another statement is not supported, "+
+				"unless in a single row and in front of the column: send it alone, or put SET @a = LAST_INSERT_ID() before it and write @a", b.Table, b.Column, b.Sequence)
+		case len(t.a.Late) == maxLate:
 			return notSupported(refused)
 		}
 		leader, at, ok := st.Late(t.sql, index, numbers)
