@@ -213,7 +213,7 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 		"Avoid":                func() error { return s.Avoid(ctx, name, []uint64{1 << 40}) },
 		"SetValue":             func() error { _, _, err := s.SetValue(ctx, name, 1<<41, true); return err },
 		"Flush":                func() error { return s.Flush(ctx, name) },
-		"Known":                func() error { _, err := fresh.Exists(ctx, name); return err },
+		"Exists":               func() error { _, err := fresh.Exists(ctx, name); return err },
 		"Stored":               func() error { _, _, err := fresh.Stored(ctx, name); return err },
 		"Same":                 func() error { _, err := fresh.Same(ctx, name, []byte("albums")); return err },
 		"Identify":             func() error { _, err := fresh.Identify(ctx, name); return err },
