@@ -197,7 +197,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1064, "TIME ZONE 'UTC'", []string{"TIME, which stands behind", "FORMAT '{yyyyMMdd}{n:6}' TIME ZONE"}},
 		{1064, "RESET DAILY", []string{"RESET, which stands behind", "FORMAT"}},
 		{1064, "VERSION 4", []string{"UUID VERSION 4"}},
-		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind", "leave one of them away"}},
+		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind", "leave one of them out"}},
 		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
 		{1210, "FORMAT 'PO-{yyMMdd}-{n:6}' RESET DAILY", []string{"RESET DAILY", "lacks yyyy", "yy comes again"}},
 		{1210, "FORMAT '{n:6}' RESET YEARLY", []string{"RESET YEARLY", "lacks yyyy"}},

@@ -88,8 +88,8 @@ func (w *watcher) hangups() <-chan struct{} {
 	return w.reloads
 }
 
-// hangup handles a SIGHUP. It reports whether the signal ends the program; if not, it passes it on as
-// a wish to reload.
+// hangup handles a SIGHUP. It reports whether the signal ends the program; if not, it passes it on
+// as a wish to reload.
 func (w *watcher) hangup() bool {
 	if !w.reloadable.Load() {
 		return true

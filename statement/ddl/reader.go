@@ -322,7 +322,7 @@ func (r *Reader) kind(word string) bool {
 	case k.Word == word:
 		r.twice(word)
 	case k.Word != "":
-		r.refuse(word+" beside "+k.Word, "a sequence has one kind of keys; leave one of them away")
+		r.refuse(word+" beside "+k.Word, "a sequence has one kind of keys; leave one of them out")
 	}
 	*k = Kind{Word: word, SkipFrom: k.SkipFrom, SkipTo: k.SkipTo}
 	r.Next()
