@@ -281,7 +281,7 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 	exec(t, c, "SET TRANSACTION READ WRITE")
 	wantError(t, c, 1235, "UPDATE dst SET id = NEXTVAL('photos')", "SET TRANSACTION")
 	exec(t, c, "BEGIN", "COMMIT", "DROP TEMPORARY TABLE parts", "SET SESSION binlog_format = 'MIXED'")
-	wantError(t, c, 1235, "UPDATE dst SET id = NEXTVAL('photos')", "binlog_format")
+	wantError(t, c, 1235, "UPDATE dst SET id = NEXTVAL('photos')", "set binlog_format = ROW")
 	exec(t, c, "SET SESSION binlog_format = 'STATEMENT'")
 	wantError(t, c, 1235, "INSERT INTO dst (id) SELECT NEXTVAL('photos') FROM src", "binlog_format")
 	exec(t, c, "SET SESSION sql_log_bin = 0")

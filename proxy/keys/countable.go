@@ -23,8 +23,8 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, sam
 		return err
 	}
 	if string(row[0]) != "0" {
-		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
-			"a replica would have other numbers")
+		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported, " +
+			"as a replica would have other numbers: set binlog_format = ROW, take the numbers first, or write INSERT ... VALUES")
 	}
 	rows, err := ask.Ask(c, "SHOW CREATE TABLE "+n.Table.Text)
 	var refused *protocol.ServerError
@@ -36,8 +36,8 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, sam
 	case err != nil:
 		return err
 	case len(rows) != 1 || len(rows[0]) < 2 || !isInnoDB(rows[0][1]):
-		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
-			"a statement that fails must leave nothing", n.Table.Name)
+		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s, "+
+			"as a statement that fails must leave nothing: ALTER TABLE ... ENGINE = InnoDB, take the numbers first, or write INSERT ... VALUES", n.Table.Name)
 	}
 	n.generates = n.Insert && bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT")) && !n.givesAuto(rows[0][1], same)
 	return n.noTriggers(ask, c)
@@ -86,8 +86,8 @@ func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	}
 	for _, row := range rows {
 		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !plan.ASCII(t.Name) && !plan.ASCII(row[2]) {
-			return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
-				"a statement that fails must leave nothing (%s has %s)", t.Name, row[0])
+			return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported where table %s has the trigger %s, "+
+				"as a statement that fails must leave nothing, and a trigger may write elsewhere: take the numbers first, or write INSERT ... VALUES", t.Name, row[0])
 		}
 	}
 	return nil

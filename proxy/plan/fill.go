@@ -83,7 +83,7 @@ func (t *filling) table(i int) Verdict {
 	case statement.Load:
 		return t.load(i, b)
 	default:
-		return notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone",
+		return notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone; in place of CREATE TABLE ... SELECT create the table first",
 			b.Table, b.Column, b.Sequence)
 	}
 	k := t.fill.addKey()
@@ -176,7 +176,7 @@ func (t *filling) load(i int, b *Binding) Verdict {
 		return Verdict{}
 	}
 	return notSupported("LOAD DATA or LOAD XML into %s without values for its column %s, which is filled from sequence %s, is not supported: take as many numbers with SELECT NEXTVAL('%s', n), "+
-		"and SET %s from them", b.Table, b.Column, b.Sequence, b.Sequence, b.Column)
+		"and SET %s from them, or load into another table and INSERT ... SELECT from that", b.Table, b.Column, b.Sequence, b.Sequence, b.Column)
 }
 
 // unreadable refuses an INSERT into a bound table that is not understood. The server's own error

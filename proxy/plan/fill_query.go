@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"seqproxy/statement"
 )
@@ -54,7 +55,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 	case b.Texts:
 		return refusedQuery(b, "its keys are texts, which the server cannot count off: write NEXTVAL in each row of VALUES")
 	case q.Refusal != "":
-		v := refusedQuery(b, q.Refusal+" is not supported there")
+		v := refusedQuery(b, q.Refusal+" is not supported there: "+outOfQuery)
 		v.Refusal.ServerFirst = t.st.Kind != statement.Multi // a mistake of the author's, perhaps
 		return v
 	case t.st.Kind == statement.Multi:
@@ -119,7 +120,9 @@ func refusedQuery(b *Binding, text string) Verdict {
 	return refuse(Refusal{Why: NotSupported, Text: RefusedQuery(b, text)})
 }
 
-// RefusedQuery names the column in a refusal of an INSERT ... SELECT.
+// RefusedQuery names the column in a refusal of an INSERT ... SELECT, which may be that of a form of
+// NEXTVAL.
 func RefusedQuery(b *Binding, text string) string {
+	text = strings.Replace(text, outOfForm, outOfQuery, 1)
 	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)
 }

@@ -53,7 +53,13 @@ func notSupported(format string, args ...any) Verdict {
 // notSupportedForm refuses a form of NEXTVAL that cannot get a number.
 func notSupportedForm(form string) Verdict { return refuse(RefusedForm(form)) }
 
+// The way out of a form of NEXTVAL, and that of an INSERT ... SELECT whose rows get numbers.
+const (
+	outOfForm  = "take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES"
+	outOfQuery = "make the query a table, INSERT ... SELECT a FROM (SELECT DISTINCT a FROM t) AS q, or write INSERT ... VALUES"
+)
+
 // RefusedForm returns the refusal of a form of NEXTVAL.
 func RefusedForm(form string) Refusal {
-	return Refusal{Why: NotSupported, Text: form + " is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES"}
+	return Refusal{Why: NotSupported, Text: form + " is not supported: " + outOfForm}
 }
