@@ -13,7 +13,8 @@ const insertIDsHead = `<!-- Made by make docs, of proxy/lastid_table_test.go. --
 Tests run each statement directly and through the proxy, as text and prepared. A cell has the insert id of the answer,
 which drivers tell, and then LAST_INSERT_ID() after the statement. *n* is the first number that the server generates in
 the case, *k* the first that the proxy gives to the statement; *n+1* counts on. *=* is unchanged. A number of four
-digits is an error. [Compatibility](compatibility.md#last_insert_id-and-the-insert-id) says what follows from it.
+digits is an error. [Compatibility](compatibility.md#last_insert_id-and-the-insert-id) says what follows from it, and
+what texts of several statements leave.
 
 An empty cell is as with AUTO_INCREMENT. A key with NEXTVAL stands where the server would generate one. *Filled in* is a
 [bound column](compatibility.md#keys-that-are-filled-in) with AUTO_INCREMENT; *without* it, if that differs.

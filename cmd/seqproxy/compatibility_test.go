@@ -51,10 +51,16 @@ var (
 		{"an explicit number", "stays, and [is not given later](sequences.md#keys-that-the-application-chooses)", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (7, 'x')"}},
 		{"`?` in a prepared statement, also in bulk", "decided at each execution: NULL and 0 are filled in", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (?, 'x')"}},
 		{"INSERT ... SELECT without the column", "filled in, [with conditions](#a-number-for-each-row)", "rewrite", "o (1 for each row)", []string{"INSERT INTO owned (a) SELECT a FROM t"}},
+		{"the same with UNION, DISTINCT, WITH ROLLUP or IGNORE", "error 1235, which names the way out", "refused", "NULL", []string{
+			"INSERT INTO owned (a) SELECT a FROM t UNION ALL SELECT 'x'", "INSERT INTO owned (a) SELECT DISTINCT a FROM t", "INSERT IGNORE INTO owned (a) SELECT a FROM t", "INSERT INTO owned (a) SELECT a FROM t GROUP BY a WITH ROLLUP",
+		}},
 		{"INSERT ... SELECT with the column; LOAD DATA with it in the file", "passed on, also NULL and 0", "relay", "NULL", []string{"INSERT INTO owned SELECT id, a FROM t", "LOAD DATA LOCAL INFILE 'x' INTO TABLE owned"}},
 		{"LOAD DATA without the column", "error 1235, which names the way out", "refused", "NULL", []string{"LOAD DATA LOCAL INFILE 'x' INTO TABLE owned (a)"}},
 		{"a function or a subquery as value", "error 1235, which names the way out", "refused", "NULL", []string{"INSERT INTO owned VALUES (ABS(7), 'x')", "INSERT INTO owned VALUES ((SELECT 1), 'x')"}},
-		{"what routines, triggers, events and views insert", "the proxy does not see it", "relay", "NULL", []string{"CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW INSERT INTO owned (a) VALUES ('x')"}},
+		{"LAST_INSERT_ID() behind another statement, if the key is not last in one row", "error 1235, which names the way out", "refused", "NULL", []string{
+			"INSERT INTO t VALUES (1, 'x'); INSERT INTO owned VALUES (NULL, LAST_INSERT_ID())", "SET @a = 1; INSERT INTO owned (a) VALUES (LAST_INSERT_ID()), (LAST_INSERT_ID())",
+		}},
+		{"what routines, triggers, events, views and BEGIN NOT ATOMIC insert", "the proxy does not see it", "relay", "NULL", []string{"BEGIN NOT ATOMIC INSERT INTO owned (a) VALUES ('x'); END", "CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW INSERT INTO owned (a) VALUES ('x')"}},
 	}
 )
 
@@ -81,7 +87,7 @@ func TestThePageOfCompatibilityIsWhatTheProxyDoes(t *testing.T) {
 				if name == "spellings" && !strings.HasPrefix(sql, "SELECT ") {
 					sql = "SELECT " + sql
 				}
-				got := strings.Split(ask("EXPLAIN FORMAT=ROUTE "+sql), "\t")
+				got := strings.Split(ask("\nDELIMITER //\nEXPLAIN FORMAT=ROUTE "+sql+"//"), "\t")
 				if len(got) < 5 || got[0] != row.kind || got[4] != row.numbers {
 					t.Errorf("%s: got %q, want the kind %s and the numbers %s", sql, got, row.kind, row.numbers)
 				}

@@ -467,7 +467,7 @@ func (t *planning) late() Verdict {
 		case fills:
 			b := t.f.Fill.keyOf(index).Binding
 			return notSupported("LAST_INSERT_ID() in an INSERT into %s, whose column %s is filled from sequence %s, behind another statement is not supported, "+
-				"unless in a single row and in front of the column: send it alone, or put SET @a = LAST_INSERT_ID() before it and write @a", b.Table, b.Column, b.Sequence)
+				"unless the column is the last of a single row: send it alone, or put SET @a = LAST_INSERT_ID() before it and write @a", b.Table, b.Column, b.Sequence)
 		case len(t.a.Late) == maxLate:
 			return notSupported(refused)
 		}
