@@ -25,7 +25,7 @@ func (w *world) calmly(ctx context.Context, all []*kind, limit time.Duration, be
 		{name: "connections are cut", weight: 2, run: cutLink},
 		{name: "answers are swallowed", weight: 2, run: weatherFault(steady(network.Swallow), 500*time.Millisecond)},
 		{name: "answers break off", weight: 1, run: weatherFault(cutShort, 500*time.Millisecond)},
-	}, limit, rng)
+	}, limit, 0, rng)
 	probes, unhealed := w.healed(ctx, clients)
 	wrong = append(n.wrong, unhealed...)
 	ops = append(clients.end(), probes...)

@@ -48,14 +48,16 @@ func newNemesis(w *world) *nemesis {
 }
 
 // rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when
-// all are healed. Each fault comes before any comes again.
-func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rng *rand.Rand) {
-	until := time.Now().Add(limit)
+// all are healed. Each fault comes before any comes again. Where a busy machine needs longer it goes
+// on until there were least, for no more than three times as long.
+func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, least int, rng *rand.Rand) {
+	begun := time.Now()
+	until := begun.Add(limit)
 	running := make(chan struct{}, atOnce) // also counts for faults that need to be alone: these fill it
 	var group sync.WaitGroup
 	defer group.Wait()
 	var deck []fault
-	for i := 0; ctx.Err() == nil && time.Now().Before(until); i++ {
+	for i := 0; ctx.Err() == nil && (time.Now().Before(until) || n.count() < least && time.Since(begun) < 3*limit); i++ {
 		if len(deck) == 0 {
 			for _, f := range all {
 				for range f.weight {
@@ -72,7 +74,8 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 		deck = slices.Insert(deck, min(len(deck), 3), n.again()...)
 		one := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
 		pause := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
-		if time.Until(until) < f.takes {
+		if f.takes > 0 && time.Until(until) < f.takes {
+			await.Pause(ctx, time.Millisecond)
 			continue
 		}
 		places := 1
@@ -102,6 +105,16 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 		})
 		await.Pause(ctx, pause)
 	}
+}
+
+// count returns how many faults happened.
+func (n *nemesis) count() (sum int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.made {
+		sum += m
+	}
+	return sum
 }
 
 // oneOfEach puts one of each fault before the others, and those first that take long: otherwise a

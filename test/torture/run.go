@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Seed     uint64
 	Time     time.Duration // duration of the faults; starting, healing and checks come on top
+	Least    int           // as many faults, even if a busy machine needs up to three times Time for them
 	Proxies  int           // 0 is 3
 	Estate   string        // the sequence servers, one of Estates; "": the seed chooses
 	Seqproxy string        // the program
@@ -93,7 +94,11 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 				r.possible = append(r.possible, f.name)
 			}
 		}
-		n.rage(ctx, some, o.Time, rng)
+		if len(r.possible) == 0 {
+			clients.end()
+			return nil, fmt.Errorf("no fault that %v are enough for matches -only on %s", o.Time, w.estate)
+		}
+		n.rage(ctx, some, o.Time, o.Least, rng)
 		if err := w.together(ctx); err != nil {
 			clients.end()
 			return nil, err
