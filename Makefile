@@ -41,7 +41,7 @@ torture: go-version deps-torture ## break everything at random for 3 minutes and
 	$(GO) run -buildvcs=false ./test/torture/cmd $(ARGS)
 
 lint: go-version ## formatting, go vet, staticcheck
-	@scripts/lint.sh
+	@GO='$(GO)' scripts/lint.sh
 
 fmt: go-version ## format the code
 	$(GO) tool -modfile=tools/go.mod gofumpt -w .
@@ -55,7 +55,7 @@ docs: go-version ## write the pages that are made of the program: config, metric
 check: lint build test ## lint, build, test: what to run before a commit
 
 fuzz: go-version ## every fuzz target for FUZZTIME (60s); FUZZ=name for one
-	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
+	@GO='$(GO)' FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
 
 bench: deps-bench build ## compare with a direct connection and with HAProxy
 	$(GO) run -buildvcs=false ./test/bench $(ARGS)
@@ -77,7 +77,7 @@ deps-torture: deps-test
 
 # Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
-	@scripts/deps.sh tools python php perl ruby java node django activerecord sqlalchemy hibernate sysbench mydumper galera
+	@scripts/deps.sh tools python php perl ruby java node django activerecord sqlalchemy hibernate sysbench mydumper galera haproxy
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps in the tests"
 	@cd test/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }

@@ -192,7 +192,11 @@ func TestHealthChecksAreNoFailedLogins(t *testing.T) {
 		nc.Close()
 		e.awaitSessions(t, 0)
 	}
-	haproxyChecks(t, e.Addr(), "", "option mysql-check", "option mysql-check user check", "option mysql-check user check post-41")
+	if binary := haproxyBinary(t); binary == "" {
+		t.Log("HAProxy is not there, and checks nothing")
+	} else {
+		haproxyChecks(t, binary, e.Addr(), "", "option mysql-check", "option mysql-check user check", "option mysql-check user check post-41")
+	}
 	e.awaitSessions(t, 0)
 	for _, line := range e.Logs.All() {
 		if line.Level >= zapcore.InfoLevel && (strings.Contains(line.Message, "login") || strings.Contains(line.Message, "session")) {
@@ -202,12 +206,8 @@ func TestHealthChecksAreNoFailedLogins(t *testing.T) {
 }
 
 // haproxyChecks has HAProxy check a server in several ways, each until it reports the server as up.
-func haproxyChecks(t *testing.T, to string, checks ...string) {
+func haproxyChecks(t *testing.T, binary, to string, checks ...string) {
 	t.Helper()
-	binary := "/usr/sbin/haproxy"
-	if _, err := os.Stat(binary); err != nil {
-		t.Skip("haproxy is not installed")
-	}
 	dir := t.TempDir()
 	file, socket := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "s")
 	var text strings.Builder

@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap/zapcore"
 
+	"seqproxy/internal/child"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/test/mysqltest"
@@ -31,19 +32,14 @@ func fromThisMachine(o *proxy.Options) {
 // for to. It returns their addresses.
 func haproxy(t *testing.T, to, send string) (addr, socket string) {
 	t.Helper()
-	binary, err := osexec.LookPath("haproxy")
-	if err != nil {
-		binary = "/usr/sbin/haproxy"
-		if _, err := os.Stat(binary); err != nil {
-			t.Skip("haproxy is not installed")
-		}
+	binary := haproxyBinary(t)
+	if binary == "" {
+		t.Skip("HAProxy is not there")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := child.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr = l.Addr().String()
-	l.Close()
 	dir := t.TempDir()
 	socket = filepath.Join(dir, "s")
 	file := filepath.Join(dir, "haproxy.cfg")

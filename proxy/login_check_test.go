@@ -138,12 +138,9 @@ func TestUsersOfTheProxyAreCheckedLikeThoseOfTheServer(t *testing.T) {
 
 // HAProxy itself checks a proxy whose server checks the logins.
 func TestHAProxyFindsTheProxyUp(t *testing.T) {
-	binary, err := osexec.LookPath("haproxy")
-	if err != nil {
-		binary = "/usr/sbin/haproxy"
-		if _, err := os.Stat(binary); err != nil {
-			t.Skip("haproxy is not installed")
-		}
+	binary := haproxyBinary(t)
+	if binary == "" {
+		t.Skip("HAProxy is not there")
 	}
 	e, server := startByOtherHost(t, nil)
 	account(t, server, "checker@'%'", "")

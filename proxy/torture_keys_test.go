@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/child"
 	"seqproxy/protocol"
 	"seqproxy/test/mysqltest"
 )
@@ -36,15 +37,12 @@ type proxyProcess struct {
 func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, name string, more ...string) *proxyProcess {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := child.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxyProcess{binary: binary, addr: l.Addr().String(), config: filepath.Join(dir, name+".toml"), log: filepath.Join(dir, name+".log")}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("listen = %q\nadmin_users = [\"root\"]\nhttp.listen = \"\"\nadmin.listen = \"\"\n[[user]]\nname = \"root\"\n[sequence]\nallocate_timeout = \"2s\"\n"+
+	p := &proxyProcess{binary: binary, addr: addr, config: filepath.Join(dir, name+".toml"), log: filepath.Join(dir, name+".log")}
+	text := fmt.Sprintf("listen = %q\nadmin_users = [\"root\"]\nhttp.listen = \"\"\nadmin.listen = \"\"\n[[user]]\nname = \"root\"\n[sequence]\nallocate_timeout = \"15s\"\n"+
 		"[[sequence.server]]\naddress = %q\nuser = \"root\"\ndatabase = \"keys\"\n", p.addr, server.Addr()) + strings.Join(more, "")
 	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,7 +104,7 @@ func (p *proxyProcess) kill() {
 type keyConn struct{ c *protocol.Conn }
 
 func dialKeys(addr string) (*keyConn, error) {
-	nc, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	nc, err := net.DialTimeout("tcp", addr, wireTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +113,7 @@ func dialKeys(addr string) (*keyConn, error) {
 		return nil, err
 	}
 	k := &keyConn{c}
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
 		k.close()
 		return nil, err
 	}
