@@ -105,8 +105,8 @@ func CheckLeaks(opts ...goleak.Option) Option {
 	}
 }
 
-// Main runs the tests of a package and then stops the shared servers. It is the only call in a
-// TestMain:
+// Main runs the tests of a package, then stops the shared servers and removes what [Program] built.
+// It is the only call in a TestMain:
 //
 //	func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
 //
@@ -125,7 +125,7 @@ func Main(m *testing.M, opts ...Option) {
 	shared.mu.Unlock()
 
 	code := m.Run()
-	if err := stopShared(); err != nil {
+	if err := errors.Join(stopShared(), removePrograms()); err != nil {
 		code = failed(code, err)
 	}
 	if code == 0 && cfg.checkLeaks {
