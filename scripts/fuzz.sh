@@ -14,7 +14,7 @@ fuzztime=${FUZZTIME:-60s}
 targets() {
 	local package dir file
 	# shellcheck disable=SC2016 # the template's own dollar signs
-	go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}{{"\n"}}{{end}}' ./... |
+	"${GO:-go}" list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}} {{.}}{{"\n"}}{{end}}' ./... |
 		while read -r package dir file; do
 			if [ -n "$file" ]; then
 				sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$package \1|p" "$dir/$file"
@@ -29,5 +29,5 @@ if [ -z "$found" ]; then
 fi
 while read -r package target; do
 	echo "== $package $target for $fuzztime"
-	go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package" </dev/null
+	"${GO:-go}" test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package" </dev/null
 done <<<"$found"

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tool() {
-	go tool -modfile=tools/go.mod "$@"
+	"${GO:-go}" tool -modfile=tools/go.mod "$@"
 }
 
 scripts/test-matrix.sh -check
@@ -18,7 +18,7 @@ if [ -n "$unformatted" ]; then
 fi
 
 echo "go vet"
-go vet ./...
+"${GO:-go}" vet ./...
 
 echo "staticcheck"
 tool staticcheck ./...

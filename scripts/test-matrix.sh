@@ -138,8 +138,11 @@ system_server() {
 
 if [ -n "$everything" ]; then
 	echo "== without a server"
-	if SEQPROXY_MATRIX_OUT="" scripts/test.sh -race "${serverless[@]}"; then
+	race= # two of them are too slow with it
+	if SEQPROXY_MATRIX_OUT="" scripts/test.sh -race "${serverless[@]}" 2>&1 | tee "$log"; then
 		report "without a server" ok
+	elif SEQPROXY_MATRIX_OUT="" again; then
+		report "without a server" "ok, but for what is UNSTEADY:$(failures "$log" | awk '{ printf " %s %s", $1, $2 }')"
 	else
 		report "without a server" FAILED
 		status=1
@@ -162,9 +165,13 @@ LIST
 if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" = all ] || [ "${CI:-}" = true ]; }; then
 	update=
 	[ "${MATRIX:-}" != update ] || update=-update
-	if "${GO:-go}" test -count=1 ./test/matrix -run 'TestThePage' ${update:+"$update"}; then
-		report compatibility-tables.md "tells what the tests have seen"
+	if out=$("${GO:-go}" test -v -count=1 ./test/matrix -run 'TestThePage' ${update:+"$update"} 2>&1); then
+		case $out in
+		*"--- SKIP"*) report compatibility-tables.md "NOT COMPARED: it is about other versions" ;;
+		*) report compatibility-tables.md "tells what the tests have seen" ;;
+		esac
 	else
+		echo "$out"
 		report compatibility-tables.md "FAILED: tells something else; MATRIX=update makes its tables"
 		status=1
 	fi

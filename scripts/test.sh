@@ -3,7 +3,7 @@
 # Runs go test on packages, $TESTPROCS at a time: 6, or 4 with -race, which computes more. Most
 # tests with servers wait more than they compute, so the largest packages are built once and
 # divided into parts, each of which is a process of its own. Parts run first. Prints what go
-# test prints, for each package or part when it has ended. Ends with 1 if one failed. What one
+# test prints, for each package or part when it has ended. Does not end with 0 if one failed. What one
 # of them may take is in $TESTTIMEOUT. Of ./sequence only the tests in the files
 # $SEQUENCE_FILES run, if that is set.
 set -euo pipefail

@@ -18,7 +18,7 @@ var kindOfTests = os.Getenv("SEQPROXY_TEST_KIND")
 // Without -run the tests of a kind are those of numbers that must not repeat or come out of order.
 // The others of these count in the table themselves, choose numbers, or use what kinds refuse.
 const (
-	testsOfKinds = "FailOver|RepeatsNoNumber|RepeatNoNumber|DoNotRepeat|DoesNotRepeat|NeverRepeat|GivenBack|KilledBetween|ManyC|CountsInBlocks|IsOrdered"
+	testsOfKinds = "FailOver|RepeatsNoNumber|DoesNotRepeat|NeverRepeat|GivenBack|KilledBetween|ManyC|CountsInBlocks|IsOrdered"
 	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver|Snowflakes|Worker|IntColumn"
 )
 
