@@ -36,7 +36,7 @@ func quit(t *testing.T, c *Conn) {
 
 // Checklist 7.
 func TestLoginToARealServer(t *testing.T) {
-	s := mysqltest.Shared(t)
+	s := mysqltest.Start(t)
 	schema := s.Schema(t)
 	s.Exec(t,
 		"CREATE USER login_app@'127.0.0.1' IDENTIFIED BY 'pa$$ wörd', login_app@localhost IDENTIFIED BY 'pa$$ wörd', login_open@'127.0.0.1'",

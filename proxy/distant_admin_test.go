@@ -46,12 +46,14 @@ func TestKillQueryEndsAStatementAboutSequences(t *testing.T) {
 	w.send(packet(command(protocol.ComQuery, "DROP SEQUENCE s")))
 	answer := make(chan []byte, 1)
 	go func() { answer <- w.receive(protocol.ShapeOne, nil) }()
-	eventually(t, "KILL QUERY ends the statement", func() bool { // the first KILL may come before the statement
+	if !eventually(t, "KILL QUERY ends the statement", func() bool { // the first KILL may come before the statement
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}
 		return len(answer) > 0
-	})
+	}) {
+		t.FailNow()
+	}
 	if err := serverError(t, <-answer); err.Code != 1317 {
 		t.Errorf("got %v, want 1317", err)
 	}

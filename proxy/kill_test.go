@@ -274,13 +274,15 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		w := wait()
 		answer := make(chan []byte, 1)
 		go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
-		eventually(t, "KILL QUERY ends the wait", func() bool {
+		if !eventually(t, "KILL QUERY ends the wait", func() bool {
 			// The first KILL may come before the statement.
 			if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 				t.Fatalf("KILL QUERY: %v", serverError(t, got))
 			}
 			return len(answer) > 0
-		})
+		}) {
+			t.FailNow()
+		}
 		if err := serverError(t, <-answer); err.Code != 1317 {
 			t.Errorf("KILL QUERY: got %v, want 1317", err)
 		}

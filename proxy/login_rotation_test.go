@@ -11,12 +11,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // A client's password and the server's may change one after the other, in either order.
 func TestEitherPasswordLetsInWhicheverTheServerKnows(t *testing.T) {
 	const user = "rotating"
-	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t)}, Proxy: func(o *proxy.Options) {
 		o.Users = append(o.Users, proxy.User{Name: user, Password: "the new one", OldPassword: "the old one"})
 	}})
 	server := e.Servers[0]

@@ -7,15 +7,16 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // A statement that its number would make longer than a packet takes no number.
 func TestAStatementThatItsNumberMakesTooLongTakesNone(t *testing.T) {
-	e := newEnv(t, setup{})
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t, "--max-allowed-packet=64M")}})
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 1}); err != nil {
 		t.Fatal(err)
 	}
-	e.Servers[0].Exec(t, "SET GLOBAL max_allowed_packet = 64 << 20", "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, a LONGTEXT)")
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, a LONGTEXT)")
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	const head, tail = "INSERT INTO t VALUES (NEXTVAL('s'), '", "')"
 	text := func(length int) string { return head + strings.Repeat("x", length-len(head)-len(tail)-1) + tail }

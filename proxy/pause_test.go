@@ -324,7 +324,7 @@ func TestNothingRunsOnceAPauseIsThere(t *testing.T) {
 		for end := time.Now().Add(30 * time.Second); count() == n && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		if n < before {
+		if round > 0 && n <= before {
 			t.Errorf("round %d: got %d rows after %d, want more", round, n, before)
 		}
 		before = n

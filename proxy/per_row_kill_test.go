@@ -30,13 +30,15 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	answer := make(chan []byte, 1)
 	go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
 	eventually(t, "a wait for numbers", func() bool { return waits() > 0 })
-	eventually(t, "KILL QUERY ends the wait", func() bool {
+	if !eventually(t, "KILL QUERY ends the wait", func() bool {
 		// The first KILL may come a moment before the wait begins.
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}
 		return len(answer) > 0
-	})
+	}) {
+		t.FailNow()
+	}
 	packets := split(<-answer)
 	if last := packets[len(packets)-1]; last[0] != 0xff || last[1] != 1317&0xff || last[2] != 1317>>8 {
 		t.Errorf("the answer ends with %q, want the error 1317", last)

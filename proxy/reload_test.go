@@ -262,8 +262,14 @@ func TestWhatWaitsForAShardThatIsTakenAwayGoesOn(t *testing.T) {
 	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
 	e.pause(t, "s1")
 	waited, stayed := make(chan string, 1), make(chan string, 1)
-	go func() { waited <- value(t, c, "SELECT @@port") }()
-	go func() { stayed <- value(t, pinned, "SELECT @@port") }()
+	go func() {
+		defer close(waited)
+		waited <- value(t, c, "SELECT @@port")
+	}()
+	go func() {
+		defer close(stayed)
+		stayed <- value(t, pinned, "SELECT @@port")
+	}()
 	e.awaitPausedSessions(t, 2)
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
 	if got := <-waited; got != e.port(0) {

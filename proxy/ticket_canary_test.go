@@ -181,7 +181,7 @@ func (a *ticketApplication) run(addr string, n int, again bool, proxied *atomic.
 	}
 	pool := sql.OpenDB(connector)
 	defer func() { _ = pool.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for len(numbers) < n {
 		err = func() error {

@@ -32,7 +32,7 @@ func (w *wire) alone(sql string) []byte {
 }
 
 func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
-	const soon, late = time.Second, 10 * wireTimeout // ended does not wait for late
+	const soon, late = 2 * time.Second, 10 * wireTimeout // ended does not wait for late
 	serverTLS, clientTLS := testTLS()
 	start := func(wait, interactive time.Duration) *env {
 		server := hasty(t, wait, interactive)

@@ -104,7 +104,7 @@ name = "app"
 password = %q
 [sequence]
 cache = 1000000
-allocate_timeout = "1s"
+allocate_timeout = "5s"
 [[sequence.server]]
 address = %q
 user = "app"

@@ -302,7 +302,7 @@ func awaitServersGone(t *testing.T, home string) {
 			t.Fatal(err)
 		}
 		err = syscall.EWOULDBLOCK
-		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(30 * time.Second); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(deadline); {
 			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 				time.Sleep(10 * time.Millisecond)
 			}

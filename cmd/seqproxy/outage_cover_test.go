@@ -86,7 +86,6 @@ name = "dba"
 name = "app"
 [sequence]
 outage_cover = %q
-allocate_timeout = "1s"
 %s
 `, cover, rest)
 	for i, s := range o.servers {
@@ -202,14 +201,14 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 		t.Skip("CI runs it: ten seconds without a sequence server")
 	}
 	const few = 100 // numbers per block and least reservation: what is in memory depends on the rates
-	cover, long, rest := 10*time.Second, false, fmt.Sprintf("block = %d\ncache = %[1]d", few)
+	cover, long, rest := 10*time.Second, false, fmt.Sprintf("allocate_timeout = \"5s\"\nblock = %d\ncache = %[1]d", few)
 	rates := map[string]int{"photos": 60, "videos": 30, "tags": 10}
 	if text := os.Getenv(coverEnv); text != "" {
 		var err error
 		if cover, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", coverEnv, err)
 		}
-		long, rest, rates = true, "", map[string]int{"photos": 300, "videos": 150, "tags": 50}
+		long, rest, rates = true, "allocate_timeout = \"5s\"", map[string]int{"photos": 300, "videos": 150, "tags": 50}
 	}
 	o := startOutage(t, 2, cover, rest, rates)
 	if !long {
@@ -386,7 +385,7 @@ func (o *outage) heals() {
 // numbers in its memory. These are no more than docs/operations.md says.
 func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 	const few, rate, cover = 10, 50, time.Minute
-	o := startOutage(t, 1, cover, fmt.Sprintf("cache = %d", few), map[string]int{"photos": rate})
+	o := startOutage(t, 1, cover, fmt.Sprintf("allocate_timeout = \"1m\"\ncache = %d", few), map[string]int{"photos": rate})
 	o.aMinutes(few)
 	f := o.flows[0]
 	var enough atomic.Bool

@@ -60,12 +60,12 @@ func TestServersAreKilledInTurnsAndAllRunAtTheEnd(t *testing.T) {
 		states := k.look()
 		return fmt.Sprint(states[0].kills, states[1].kills)
 	}
-	for deadline := time.Now().Add(2 * time.Minute); kills() != "2 1"; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); k.look()[0].kills < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("killed: got %s, want 2 1", kills())
+			t.Fatalf("killed: got %s, want the first one twice", kills())
 		}
 	}
-	end() // in the middle of the third kill
+	end() // mostly in the middle of the third kill
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func tryQuery(addr, text string) (got string, err error) {
 // gone waits until no process has this id.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) {
 			return
 		}
@@ -239,7 +239,7 @@ func TestDoneIsClosedWhenTheServerEndsByItself(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("Done is not closed after the server's end")
 	}
 	if err := s.Crashed(); err == nil || !strings.Contains(err.Error(), "killed") {

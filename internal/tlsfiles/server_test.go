@@ -119,7 +119,7 @@ func serialOf(t *testing.T, c mysqltest.Certificate) string {
 func awaitShown(t *testing.T, server *tls.Config, want string) {
 	t.Helper()
 	var got string
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if got = shown(t, server); got == want {
 			return
 		}

@@ -137,6 +137,8 @@ key_file = %[4]q
 [[user]]
 name = %[1]q
 password = %[2]q
+[sequence]
+allocate_timeout = "30s"
 [[sequence.server]]
 address = %[5]q
 user = "root"

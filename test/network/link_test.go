@@ -345,8 +345,10 @@ func TestHeldAreNewConnectionsAlone(t *testing.T) {
 	}
 	l.Set(Hold)
 	e := dial(t, l)
-	for l.Waiting() != 1 {
-		time.Sleep(time.Millisecond)
+	for end := time.Now().Add(patience); l.Waiting() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %d connections that are held, want 1", l.Waiting())
+		}
 	}
 	l.Cut()
 	getsEnd(t, e, syscall.ECONNRESET)
