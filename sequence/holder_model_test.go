@@ -794,7 +794,8 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 					got[i], lose[i] = "conflict", 3
 				}
 			}
-			for order := range 1 << 6 { // which of them does the next step
+			const steps = 8
+			for order := range 1 << steps { // which of them does the next step
 				for lost := range lose[0] * lose[1] { // which step of each is not done; 0: all are
 					if after != nil {
 						break
@@ -809,7 +810,7 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 						})
 						actors[i].Lose, actors[i].Unsent = []int{lost % lose[0], lost / lose[0]}[i], true
 					}
-					for i := range 6 {
+					for i := range steps {
 						actors[order>>i&1].Resume()
 					}
 					for i, a := range actors {
@@ -820,7 +821,7 @@ func TestStepsOnANodeAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
 							want[i] = "it has no such step"
 						}
 					}
-					if lost == 0 && (order == 0 || order == 1<<6-1) {
+					if lost == 0 && (order == 0 || order == 1<<steps-1) {
 						could = append(could, fmt.Sprintf("%q and\n%s", want, nodeText(m.Nodes[0].Holds())))
 					}
 					if got == want && nodeText(m.Nodes[0].Holds()) == stored {

@@ -21,12 +21,30 @@ func (g *Group) chosen(at int) *choice {
 	return &choice{n, limit.Node{Address: n.Address, Identity: n.ID, Holder: g.holder(n), Cluster: g.Cluster}}
 }
 
-// Reserve takes n numbers up to a ceiling on a node, and returns the last one.
+// Reserve takes n numbers up to a ceiling on a node, and returns the last one. Why none are taken
+// is read afterwards, as from a server: the row, and then the limits.
 func (g *Group) Reserve(a *Actor, at int, name string, ceiling, n uint64) (last uint64, err error) {
-	if last, _, err = g.reserve(a, g.chosen(at), name, ceiling, n); err != nil {
+	now := g.chosen(at)
+	last, _, err = g.reserve(a, now, name, ceiling, n)
+	if err == nil || !errors.Is(err, limit.ErrNotHolder) && !errors.Is(err, errAtCeiling) {
+		return last, err
+	}
+	var position uint64
+	if err := g.at(a, now.node, "read the row", func() error {
+		var ok bool
+		if position, ok = now.node.rows.counters[name]; !ok {
+			return errNoRow
+		}
+		return nil
+	}); err != nil {
 		return 0, err
 	}
-	return last, nil
+	return 0, g.at(a, now.node, "read the limits", func() error {
+		if _, ok := now.node.rows.record(limit.Scope{Name: name}).Admits(now.Holder, position, g.Highest); !ok {
+			return limit.ErrNotHolder
+		}
+		return errAtCeiling
+	})
 }
 
 // Standing returns a node's report about itself.
