@@ -373,10 +373,11 @@ func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 		last := mustTake(t, s, name, 1)
 		settled(t, s, name)
 		p.exec(t, "SET GLOBAL read_only = 1")
-		begin := time.Now()
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second) // waiting does not help
+		defer stop()
 		var err error
 		for range 10 {
-			if last, err = s.Take(context.Background(), []byte(name), 1); err != nil {
+			if last, err = s.Take(ctx, []byte(name), 1); err != nil {
 				break
 			}
 		}
@@ -385,13 +386,10 @@ func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 		}
 		wantText(t, err, "read only", p.server.Addr())
 		if name == "albums" {
-			_, err = s.Create(context.Background(), sequence.CreateOptions{Name: "new"})
+			_, err = s.Create(ctx, sequence.CreateOptions{Name: "new"})
 			wantText(t, err, "read only")
-			_, err = s.Drop(context.Background(), []byte("old"), false)
+			_, err = s.Drop(ctx, []byte("old"), false)
 			wantText(t, err, "read only")
-		}
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("%s: the refusals took %v; waiting does not help", name, took)
 		}
 		p.exec(t, "SET GLOBAL read_only = 0")
 		eventually(t, "the writable server is used", func() bool {

@@ -118,7 +118,7 @@ func TestNodesOfAGaleraClusterAreKilledAndRejoinWhileNumbersAreTaken(t *testing.
 func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}
-	a, b := e.join(t, "a", all, patience(2*time.Second)), e.join(t, "b", all, patience(2*time.Second))
+	a, b := e.join(t, "a", all, patience(time.Minute)), e.join(t, "b", all, patience(time.Minute))
 	for _, crash := range []bool{false, true} {
 		a.take(t, "a", "photos", 35)
 		b.take(t, "b", "photos", 35)
@@ -131,7 +131,9 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 				t.Fatal(err)
 			}
 		}
+		a.Tune(sequence.Tuning{CacheSize: 10, CreateTable: true, AllocateTimeout: 2 * time.Second})
 		err := a.takeAll(t, "a", "photos", 1000) // the cached numbers come first
+		a.Tune(sequence.Tuning{CacheSize: 10, CreateTable: true, AllocateTimeout: time.Minute})
 		var unavailable *sequence.UnavailableError
 		if !errors.As(err, &unavailable) {
 			t.Errorf("with no node running: got %v, want an UnavailableError", err)

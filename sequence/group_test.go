@@ -84,7 +84,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 		m.links = append(m.links, link)
 		server.Nodes = append(server.Nodes, sequence.Node{Addr: link.Addr()})
 	}
-	o := sequence.Options{Servers: []sequence.ServerOptions{server}, Tuning: sequence.Tuning{CreateTable: true, CacheSize: 10, AllocateTimeout: 15 * time.Second}, Logger: zap.New(core)}
+	o := sequence.Options{Servers: []sequence.ServerOptions{server}, Tuning: sequence.Tuning{CreateTable: true, CacheSize: 10, AllocateTimeout: usualPatience}, Logger: zap.New(core)}
 	quick(&o)
 	for _, f := range change {
 		f(&o)
@@ -98,6 +98,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
 		_ = s.Close(ctx) // servers may be cut off
+		checkSums(t, s)
 		if t.Failed() {
 			for _, line := range logs.All() {
 				t.Log(who, line.Level, line.Message, line.ContextMap())
@@ -144,8 +145,9 @@ func (m *member) takeAll(t *testing.T, who, name string, atMost int) error {
 		if err != nil {
 			return err
 		}
-		m.given.add(t, who, number)
-		m.given.add(t, who, number+999)
+		for i := range uint64(1000) {
+			m.given.add(t, who, number+i)
+		}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package sequence_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,6 +115,10 @@ func (p place) options() sequence.Options {
 	return sequence.Options{Servers: []sequence.ServerOptions{{Addr: p.server.Addr(), User: "root", Database: p.schema}}}
 }
 
+// usualPatience is the allocate timeout of tests that are not about it. The default is missed on a
+// busy machine.
+const usualPatience = 15 * time.Second
+
 // open makes Sequences that are closed at the end of the test.
 func (p place) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
@@ -122,7 +128,7 @@ func (p place) open(t testing.TB, change ...func(*sequence.Options)) *sequence.S
 // openWith is open with the options of any servers.
 func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
-	o.CreateTable = true
+	o.CreateTable, o.AllocateTimeout = true, cmp.Or(o.AllocateTimeout, usualPatience)
 	quick(&o)
 	for _, f := range change {
 		f(&o)
@@ -225,6 +231,18 @@ func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
 			t.Fatalf("did not happen within %v: %s", limit, what)
 		}
 		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// endsSoon returns what f does, or an error if that takes very long.
+func endsSoon(f func() error) error {
+	answer := make(chan error, 1)
+	go func() { answer <- f() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(30 * time.Second):
+		return errors.New("it waits for ever")
 	}
 }
 

@@ -20,10 +20,9 @@ import (
 // the replica has to confirm, it gives none.
 func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e := startEstate(t, 3)
-	impatient := func(o *sequence.Options) { o.AllocateTimeout = 2 * time.Second }
 	lax := func(o *sequence.Options) { o.OrderWithoutReplica = true }
 	all := &given{}
-	old, fresh, careless := e.join(t, "old", all, impatient), e.join(t, "new", all), e.join(t, "careless", all, impatient, lax)
+	old, fresh, careless := e.join(t, "old", all), e.join(t, "new", all), e.join(t, "careless", all, lax)
 	mustCreate(t, old.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	var h, broken history.History
 	take := func(m *member, who string) error {
@@ -50,6 +49,8 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e.CatchUp(t, 2, 0)
 	old.cut(1, 2) // they see only the old primary, and the other one only the others
 	careless.cut(1, 2)
+	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
+	careless.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
 	refused := func() {
 		t.Helper()
 		err := take(old, "old")
@@ -116,10 +117,11 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	e := startEstate(t, 2)
 	core, logs := observer.New(zap.DebugLevel)
-	m := e.join(t, "m", &given{}, func(o *sequence.Options) { o.AllocateTimeout, o.Logger = 2*time.Second, zap.New(core) })
+	m := e.join(t, "m", &given{}, func(o *sequence.Options) { o.Logger = zap.New(core) })
 	mustCreate(t, m.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	m.take(t, "m", "photos", 5)
 	m.cut(1)
+	m.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
 	if number, err := m.Take(t.Context(), []byte("photos"), 1); err == nil {
 		t.Fatalf("%d was given, though the replica is not seen", number)
 	}

@@ -68,7 +68,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 // Every cached number is given while the servers are dead, and there are as many as the rate
 // demands.
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
-	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
+	p := placeOn(t, mysqltest.Start(t)).withAll(t, map[string]uint64{"albums": 0})
 	s := p.open(t, cacheSize(10), patience(2*time.Second))
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cover: 20})
 	rates := map[string]float64{"photos": 100, "albums": 50}

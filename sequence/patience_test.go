@@ -54,16 +54,12 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 		"Take that creates": func() error { _, err := creating.Take(ctx, []byte("albums"), 1); return err },
 	} {
 		wg.Go(func() {
-			begin := time.Now()
-			err := f()
+			err := endsSoon(f)
 			var unavailable *sequence.UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Waited < 2*time.Second {
 				t.Errorf("%s: got %v, want an UnavailableError that says how long it waited", what, err)
 			}
 			wantText(t, err, "1205")
-			if took := time.Since(begin); took > limit+10*time.Second {
-				t.Errorf("%s took %v, want the allocate timeout of %v", what, took, limit)
-			}
 		})
 	}
 	wg.Wait()
@@ -108,12 +104,8 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 	p.lockWait(t)
 	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer stop()
-	begin := time.Now()
-	if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := endsSoon(func() error { return s.Close(ctx) }); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Close: got %v, want its deadline", err)
-	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("Close took %v, want about its 100ms", took)
 	}
 	for range 2 {
 		if err := <-answers; !errors.Is(err, sequence.ErrClosed) {

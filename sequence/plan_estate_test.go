@@ -51,7 +51,7 @@ func (e *planEstate) options(i int) sequence.ServerOptions {
 // open makes a proxy that is configured with the first server, and reaches the others.
 func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
-	o := sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}, Block: 10}
+	o := sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, Tuning: sequence.Tuning{CreateTable: true, AllocateTimeout: usualPatience, NoDirectWriters: true}, Block: 10}
 	quick(&o)
 	for _, f := range change {
 		f(&o)
@@ -72,6 +72,7 @@ func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequ
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
 		_ = s.Close(ctx)
+		checkSums(t, s)
 	})
 	return s
 }

@@ -224,7 +224,10 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 
 	link.LoseAnswers() // the statement is executed, and its answer is lost
 	answer := make(chan uint64, 1)
-	go func() { answer <- mustTake(t, s, "photos", cached+50) }()
+	go func() {
+		defer close(answer)
+		answer <- mustTake(t, s, "photos", cached+50)
+	}()
 	eventually(t, "the answer is lost although the row moved", func() bool { return link.Lost() > 0 && p.id(t, "photos") > before })
 	lostUpTo := p.id(t, "photos")
 	link.Mend()
@@ -506,12 +509,8 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 		"Drop": func() error { _, err := s.Drop(context.Background(), []byte("photos"), true); return err },
 		"List": func() error { _, err := s.List(context.Background()); return err },
 	} {
-		begin := time.Now()
-		if err := f(); !errors.As(err, &unavailable) {
+		if err := endsSoon(f); !errors.As(err, &unavailable) {
 			t.Errorf("%s: got %v, want an UnavailableError", what, err)
-		}
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("%s took %v, want the allocate timeout of 200ms", what, took)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -297,7 +297,7 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 // A mark that cannot be written stops reservations, with an error that says so; cached numbers are
 // still given.
 func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	p := newPlace(t).withAll(t, map[string]uint64{"photos": 0})
 	dir := t.TempDir()
 	// also for the first one on a busy machine
 	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second))
