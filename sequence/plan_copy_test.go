@@ -42,7 +42,9 @@ func copyOfAMember(t *testing.T, user string) {
 		for range 10 {
 			n, err := fresh.Take(t.Context(), []byte("photos"), 1)
 			if err != nil {
-				t.Log(err) // it is refused
+				if !errors.Is(err, sequence.ErrUnfit) {
+					t.Errorf("got %v, want ErrUnfit", err)
+				}
 				return
 			}
 			book.add(t, "the one that begins", n, 1)

@@ -42,6 +42,21 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 		defer mu.Unlock()
 		return len(given)
 	}
+	done := make(map[string]int) // guarded by mu; how often each statement succeeded
+	t.Cleanup(func() { t.Log("succeeded:", done) })
+	did := func(what string, err error) {
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		done[what]++
+	}
+	allDone := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(done) == 10
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -66,25 +81,35 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 				last := state.Last
 				switch option := rand.IntN(9); {
 				case err != nil:
-					_, _ = s.Create(ctx, sequence.CreateOptions{Name: "photos", IfNotExists: true, Increment: 1 + rand.Uint64N(3), Start: 1 + rand.Uint64N(20)})
+					_, err = s.Create(ctx, sequence.CreateOptions{Name: "photos", IfNotExists: true, Increment: 1 + rand.Uint64N(3), Start: 1 + rand.Uint64N(20)})
+					did("create", err)
 				case option == 0:
-					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Increment: ref(1 + rand.Uint64N(10))})
+					_, err = s.Alter(ctx, []byte("photos"), sequence.Alteration{Increment: ref(1 + rand.Uint64N(10))})
+					did("increment", err)
 				case option == 1:
-					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: ref(rand.Uint64N(20))})
+					_, err = s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: ref(rand.Uint64N(20))})
+					did("cache", err)
 				case option == 2:
-					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(last + rand.Uint64N(1000))})
+					_, err = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(last + rand.Uint64N(1000))})
+					did("max", err)
 				case option == 3:
-					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(uint64(0)), Restart: ref(last + rand.Uint64N(500))})
+					_, err = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(uint64(0)), Restart: ref(last + rand.Uint64N(500))})
+					did("restart", err)
 				case option == 4:
-					_, _, _ = s.SetValue(ctx, []byte("photos"), last-min(last, rand.Uint64N(400))+rand.Uint64N(500), rand.IntN(2) == 0)
+					_, _, err = s.SetValue(ctx, []byte("photos"), last-min(last, rand.Uint64N(400))+rand.Uint64N(500), rand.IntN(2) == 0)
+					did("setval", err)
 				case option == 5:
-					_ = s.Flush(ctx, nil)
+					err = s.Flush(ctx, nil)
+					did("flush", err)
 				case option == 6:
-					_, _ = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100))
+					_, err = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100))
+					did("raise", err)
 				case option == 7:
-					_, _ = s.Create(ctx, sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
+					_, err = s.Create(ctx, sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
+					did("replace", err)
 				case rand.IntN(3) == 0:
-					_, _ = s.Drop(ctx, []byte("photos"), true)
+					_, err = s.Drop(ctx, []byte("photos"), true)
+					did("drop", err)
 				}
 				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 			}
@@ -108,6 +133,7 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 	before := count()
 	time.Sleep(time.Second) // many more, mostly
 	eventually(t, "numbers are given again", func() bool { return count() >= before+100 })
+	eventually(t, "each statement has succeeded", allDone)
 	stop()
 	wg.Wait()
 	t.Logf("%d numbers were given", len(given))
