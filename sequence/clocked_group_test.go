@@ -70,7 +70,7 @@ func wantFree(t testing.TB, s *sequence.Sequences, least, most time.Duration) {
 func TestAFailOverPassesOverNoWorkerThatWasIdle(t *testing.T) {
 	e := startEstate(t, 2, "users")
 	k, l := snow(t), new(keyLedger)
-	const cover = 4
+	const cover = 20
 	before := e.join(t, "before", &given{}, workerID(3), looksOften, dayBehind)
 	mustCreate(t, before.Sequences, sequence.CreateOptions{Name: "photos", Kind: k, Cover: cover})
 	l.take(t, before.Sequences, "photos", 10)

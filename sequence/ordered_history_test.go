@@ -84,7 +84,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Order: true}) // this one has more patience
 
 	var h history.History
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
 	recordTakes(ctx, &wg, &h, proxies, 6)

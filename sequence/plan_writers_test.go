@@ -70,7 +70,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 			applications.Go(func() {
 				// The server does not renew information_schema.INNODB_TRX for who asks more often
 				// than ten times a second.
-				for deadline := time.Now().Add(8 * time.Second); !waited && time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
+				for deadline := time.Now().Add(25 * time.Second); !waited && time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
 					const waiting = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
 					if err := e.places[1].db.QueryRow(waiting, "%"+e.places[1].schema+"%FOR UPDATE%").Scan(&waited); err != nil {
 						t.Error(err)

@@ -50,7 +50,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	} {
 		p.exec(t, "INSERT INTO sequence_proxy (id, host, process, since, heartbeat, version) VALUES (?, 'here', ?, UTC_TIMESTAMP(), UTC_TIMESTAMP(), 0)", id, named)
 	}
-	second := p.open(t)
+	second := p.open(t, seldomHearing)
 	mustTake(t, second, "photos", 1)
 	all, err := second.Proxies(t.Context())
 	if err != nil {

@@ -50,10 +50,10 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 // The server ends every connection that reserves after a silence, and none sooner than by its own
 // setting.
 func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
+	server := mysqltest.Start(t)
 	for _, c := range []struct{ timeout, want int }{{28800, 90}, {70, 70}} {
-		p := newPlace(t).withTable(t, nil)
+		p := placeOn(t, server).withTable(t, nil)
 		p.exec(t, "SET GLOBAL wait_timeout = ?", c.timeout)
-		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
 		conn, err := sequence.Inside(p.open(t)).First().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)

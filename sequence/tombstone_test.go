@@ -48,7 +48,10 @@ func TestSequenceMadeAndDroppedElsewhereDuringACreateIsNotRepeated(t *testing.T)
 	}
 	other("INSERT INTO sequence VALUES ('photos', 20)")
 	made := make(chan sequence.Created, 1)
-	go func() { made <- mustCreate(t, s, sequence.CreateOptions{Name: "photos", Start: 5}) }()
+	go func() {
+		defer close(made)
+		made <- mustCreate(t, s, sequence.CreateOptions{Name: "photos", Start: 5})
+	}()
 	p.lockWait(t)
 	other("INSERT INTO sequence_options (name, floor) VALUES ('photos', 20)")
 	other("DELETE FROM sequence")
