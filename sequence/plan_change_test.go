@@ -188,16 +188,16 @@ func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testin
 // all unknown names: on each member, also on one that comes back.
 func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "gone": 5000}), newGivenEver()
-	s := e.open(t)
+	s := e.open(t, inSteps, withDirectWriters)
 	if _, err := s.Drop(context.Background(), []byte("gone"), false); err != nil {
 		t.Fatal(err)
 	}
-	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
-	e.change(t, s, sequence.PlanChange{Add: e.addr(3)})
+	for i := 1; i <= 3; i++ {
+		e.change(t, s, sequence.PlanChange{Add: e.addr(i), WritersStopped: true})
+	}
 	e.links[3].Cut()
-	// Nobody else knows the sequences of that member.
-	e.change(t, s, sequence.PlanChange{Remove: e.addr(3), Force: true, Above: 3000})
+	// Applications may have made sequences there, which nobody else knows.
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(3), Force: true, Above: 3000, WritersStopped: true})
 	for i := range 3 { // as if the table of options had been lost: the plan still knows it
 		e.places[i].exec(t, "DELETE FROM sequence_options WHERE name = 'gone'")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/sequence"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 // killedAt makes a change whose coordinator ends after so many steps, as if it had been killed. It
@@ -76,6 +77,36 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 		if now.Members[0].Address != e.addr(0) || len(now.Members) != 3 {
 			t.Fatalf("got %+v", now.Members)
 		}
+	}
+}
+
+// A member is lost, removed, and comes back as it was. A proxy that has not heard of that gives none
+// of its numbers, which the others may give by now: it asks them before its first reservation there.
+func TestARemovedMemberThatIsBackGivesNothingToAProxyThatHasNotHeard(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s, stale := e.open(t), e.open(t)
+	ceilingsAhead(s, 1<<36)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(2)}), "photos")
+	if ok, err := stale.Exists(t.Context(), []byte("photos")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	sequence.Inside(stale).StopFollowing()
+	defer sequence.Inside(stale).FollowAgain()
+	e.links[0].Cut()
+	sequence.Inside(s).StopFollowing() // it would bring the member to the plan
+	defer sequence.Inside(s).FollowAgain()
+	others := e.open(t, func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1), e.options(2)} })
+	e.change(t, others, sequence.PlanChange{Remove: e.addr(0), Force: true, Above: 5000})
+	sequence.Inside(others).StopFollowing()
+	defer sequence.Inside(others).FollowAgain()
+	e.links[0].Mend()
+	got, err := sequence.Inside(stale).Members()[0].ReserveAsMember(t.Context(), "photos", 5, 1)
+	if !errors.Is(err, store.OutcomeOldPlan) {
+		t.Errorf("got %v, %v, want that another plan is in force", got, err)
+	}
+	if m := e.member(t, 0); m.Plan != 2 {
+		t.Errorf("the member obeys plan %d by now", m.Plan)
 	}
 }
 

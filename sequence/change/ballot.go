@@ -95,7 +95,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 	if forgot != "" {
 		finding += "; " + forgot + " has forgotten the change, as after a restore from a backup"
 	}
-	return false, &Error{Finding: finding, Remedy: "bring it back, and say " + c.plan.statement() + " again", Err: why}
+	return false, &Error{Finding: finding, Remedy: "bring it back, or restore it from any backup, and say " + c.plan.statement() + " again", Err: why}
 }
 
 // accept makes all members that stay accept the change. Then it is decided. By then each has the

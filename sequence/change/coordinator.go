@@ -28,7 +28,7 @@ type Config struct {
 }
 
 // Tables are the quoted names of tables, for error texts.
-type Tables struct{ First, Member, Plan, Start string }
+type Tables struct{ First, Member string }
 
 // Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
 // one use.
@@ -162,7 +162,8 @@ func (c *Coordinator) decide() error {
 	if err != nil {
 		return err
 	}
-	return c.accept(floorsOf(all, c.asked.Above, c.config.Ahead), holders)
+	said := word{above: c.asked.Above, recorded: c.plan.Interleave == InterleaveBlock || c.config.NoWriters}
+	return c.accept(floorsOf(all, said, c.config.Ahead), holders)
 }
 
 // letProxiesFill waits a little for all proxies to fill their caches.

@@ -139,10 +139,9 @@ func (c *Coordinator) number(looks map[string]Look) error {
 			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return HasMember(c.plan.Previous, o.ID) })
 		}
 		if !mine {
-			names := c.config.Tables
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s belongs to another set of sequence servers: %s", m.Address, Addresses(t.Plans[len(t.Plans)-1].Members)),
-				Remedy:  "remove it there first, and then DROP TABLE " + names.Plan + ", " + names.Start + ", " + names.Member + " on it",
+				Remedy:  "remove it there first, and then drop the table " + c.config.Tables.First + " on it, and all tables whose names begin with that",
 			}
 		}
 	}
@@ -181,7 +180,7 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 	if asked.WritersStopped || config.NoWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
 		return nil
 	}
-	then := ""
+	then := "; for good, since with blocks only proxies can count (interleave = \"step\" lets them go on)"
 	if p.Interleave == InterleaveStep || len(p.Members) == 1 {
 		then = fmt.Sprintf("; afterwards they may go on, and count by %d", len(p.Members))
 	}
@@ -224,6 +223,7 @@ func (c *Coordinator) reachable(looks map[string]Look) error {
 func (c *Coordinator) mayMiss(m Member, why error) error {
 	p := &c.plan
 	if c.asked.Force && c.asked.Above > 0 {
+		c.missing = m.ID
 		return nil
 	}
 	if c.met[m.Address].Store != nil {

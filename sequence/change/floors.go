@@ -7,9 +7,17 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// floorsOf is where a plan begins, by what frozen members gave. above is the operator's word
-// about members that cannot be asked, or 0.
-func floorsOf(all []Given, above, ahead uint64) Floors {
+// word is what the operator says of the member that is missing.
+type word struct {
+	above uint64 // a number above all that it can have given; 0: nothing
+	// recorded: nobody counted there but proxies, so it kept to the ceilings that others recorded
+	recorded bool
+}
+
+// floorsOf returns where a plan begins, by what frozen members gave, and by the operator's word. A
+// word is about counters. Ticks of a worker go by the recorded ceilings alone, and so does a
+// sequence that ends below that number, if it can.
+func floorsOf(all []Given, said word, ahead uint64) Floors {
 	var floors []Floor
 	rows := make(map[string]bool)
 	ends := make(map[string]uint64) // by folded name
@@ -27,7 +35,15 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 			if known, ok := ends[name]; !ok || one.End < known {
 				ends[name] = one.End
 			}
+			// The row of such a sequence says up to which tick a column had keys.
+			ticks[name] = ticks[name] || one.Clock
 		}
+	}
+	endOf := func(name string) uint64 {
+		if last, ok := ends[Folded(name)]; ok {
+			return last
+		}
+		return end
 	}
 	at := make(map[string]int)
 	for _, g := range slices.Concat(names(all)...) {
@@ -42,22 +58,28 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 			at[g.Name] = i
 			floors = append(floors, Floor{Name: g.Name})
 		}
-		floors[i].Floor = max(floors[i].Floor, g.UpTo, above)
+		switch {
+		case ticks[Folded(g.Name)], said.recorded && endOf(g.Name) <= said.above:
+			floors[i].Floor = max(floors[i].Floor, g.UpTo)
+		case g.Recorded && said.above > 0: // the ceiling is far above
+			floors[i].Floor = max(floors[i].Floor, said.above)
+		default:
+			floors[i].Floor = max(floors[i].Floor, g.UpTo, said.above)
+		}
 	}
 	for i := range floors {
 		f := &floors[i]
-		last, ok := ends[Folded(f.Name)]
-		if !ok {
-			last = end
-		}
 		far := ahead
 		if ticks[Folded(f.Name)] {
 			far = 0
 		}
-		f.Ceiling = segment.CeilingAbove(f.Floor, last, far)
+		f.Ceiling = segment.CeilingAbove(f.Floor, endOf(f.Name), far)
 	}
-	// Of a name that is not known now no number is given before a witness has recorded a ceiling.
-	return Floors{Named: floors, Others: above}
+	if said.recorded {
+		// Of a name that is not known now no number was given, as nobody has recorded a ceiling.
+		return Floors{Named: floors}
+	}
+	return Floors{Named: floors, Others: said.above}
 }
 
 func names(all []Given) [][]Gave {

@@ -89,9 +89,11 @@ type Change struct {
 	Add    string // "10.0.0.5:3306"
 	Remove string
 	// Force removes a member that cannot be reached although nobody knows how far it may go, or
-	// two are left. The operator must have switched it off: numbers that it gives from now on
-	// would be given again. All sequences then go on above Above, if that is not 0.
+	// two are left. The operator must have switched it off: with Above, or where applications count
+	// in the table, numbers that it gives from now on would be given again.
 	Force bool
+	// Above is a number above all that it can have given, from which counters go on; 0: above the
+	// ceilings that others have recorded for it.
 	Above uint64
 	// WritersStopped is the operator's word that no application counts in the tables until the
 	// change has ended.

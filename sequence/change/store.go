@@ -103,8 +103,10 @@ type Sequence struct {
 
 // Floors is where a plan begins.
 type Floors struct {
-	Named  []Floor
-	Others uint64 // of the names that no server knew: no member gives this number, nor one below
+	Named []Floor
+	// Others is of the names that no server knew: no member gives this number, nor one below. Rows of
+	// kinds of keys are none of these, as no application counts in them.
+	Others uint64
 }
 
 // Floor is how far the numbers of a name may have gone.
@@ -124,6 +126,8 @@ type Gave struct {
 	Missing bool
 	// the numbers are a time, of which nobody has many: no ceiling is ahead of them
 	Ticks bool
+	// it is a ceiling that this one has recorded for the member that is missing
+	Recorded bool
 }
 
 // Given is what a frozen server gave.

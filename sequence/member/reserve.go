@@ -26,7 +26,10 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		return store.Grant{}, Due{}, err
 	}
 	begin := time.Now()
-	v.witness(ctx, among, name)
+	if v.witness(ctx, among, name) {
+		v.counters.Tried(name, &v.Trials, ResultOf(store.OutcomeOldPlan, nil), time.Since(begin))
+		return store.Grant{}, Due{}, store.OutcomeOldPlan
+	}
 	n := want
 	for number := 1; ; number++ {
 		epoch := v.Marks.Epoch(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -236,11 +237,12 @@ func (v *Server) reserved(name string, epoch uint64, g *store.Grant) {
 // witness keeps this process from taking numbers of a sequence below the highest row of the other
 // members that can be reached. It asks them before its first reservation on v, and again when v was
 // away: v's row may have gone back, as in a backup, from where this process never saw it. The
-// others' rows are close, since nobody takes a number below what came from another member.
-func (v *Server) witness(ctx context.Context, among *Among, name string) {
+// others' rows are close, since nobody takes a number below what came from another member. newer
+// says that one of them obeys a newer plan: v may have been removed, and have come back.
+func (v *Server) witness(ctx context.Context, among *Among, name string) (newer bool) {
 	h := v.Share()
 	if !h.Shared() || h.Plan != among.Number || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
-		return
+		return false
 	}
 	patience := v.TryTime() / 2 // one that hangs does not keep this one from serving
 	if end, ok := ctx.Deadline(); ok {
@@ -248,9 +250,13 @@ func (v *Server) witness(ctx context.Context, among *Among, name string) {
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
+	var later atomic.Bool
 	eachOther(among.Members, v, there, func(o *Server) {
 		found, err := o.Look(limited, name)
 		switch {
+		case err == nil && found.Plan > h.Plan:
+			later.Store(true)
+			v.lowest.forget()
 		case err == nil && (found.Frozen || found.ID < o.Seen.Load().Max):
 			// not where nothing remains
 			v.Marks.Raise(name, found.Position())
@@ -258,6 +264,7 @@ func (v *Server) witness(ctx context.Context, among *Among, name string) {
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
 		}
 	})
+	return later.Load()
 }
 
 // there reports whether a member is not left out.

@@ -26,7 +26,7 @@ func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, i
 	}
 	share := ShareOf(is)
 	for _, text := range []string{
-		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, p.`floor` FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
+		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, IF(s.`name` LIKE '%" + define.CounterSuffix + "', 0, p.`floor`) FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
 			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
 		"UPDATE " + s.Table.PlanStart + " AS f JOIN " + s.Table.Sequence + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
 			"WHERE f.`plan` = ?",

@@ -219,7 +219,11 @@ func readMembers(text string) (all []change.Member, err error) {
 // the name, or of all that were not known when the plan was made. It is 0 if the plan says nothing
 // of it.
 func (t PlanTable) FloorOf(ctx context.Context, on link.Querier, plan uint64, name string) (floor uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.Table.PlanStart+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
+	others := "p.`floor`"
+	if define.IsCounter(name) {
+		others = "0" // see [change.Floors]
+	}
+	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.Table.PlanStart+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), "+others+", 0) FROM "+
 		t.Table.Plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), link.IsNoSuchText(err):
