@@ -81,7 +81,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	names := []string{"set", "repaired", "restarted", "near"}
 	e := startEstate(t, 2, names...)
 	ctx := t.Context()
-	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 4 * time.Second })
+	a := e.join(t, "a", &given{})
 	for _, name := range names {
 		a.takeOf(t, "a", name, &given{})
 	}
@@ -101,6 +101,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	}
 	// The replica has what a's calls waited for.
 	e.Cut(t, 1)
+	a.waits(4 * time.Second)
 	if _, _, err := a.SetValue(ctx, []byte("near"), 2000, true); err != nil {
 		t.Errorf("within its window: got %v, want no error", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
@@ -119,9 +118,9 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 }
 
 func TestANewNamesFirstNumberIsItsOwn(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 700})
+	p := newPlace(t).withAll(t, map[string]uint64{"photos": 700})
 	create := func(o *sequence.Options) { o.CreateUnknown = true } // Advance does not depend on it
-	proxies := []*sequence.Sequences{p.open(t, create, patience(2*time.Second)), p.open(t)}
+	proxies := []*sequence.Sequences{p.open(t, create), p.open(t)}
 	if _, err := proxies[0].Advance(context.Background(), []byte("fresh"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("an unknown name: got %v, want ErrUnknown", err)
 	}

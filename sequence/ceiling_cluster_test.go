@@ -283,7 +283,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 // A node without the ceilings that the others have is no copy of them. It is not asked for ever.
 func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
-	a := e.join(t, "a", &given{}, patience(3*time.Second))
+	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 5)
 	settled(t, a.Sequences, "photos")
 	v := sequence.Inside(a.Sequences).First()

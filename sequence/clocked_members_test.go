@@ -274,8 +274,9 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 		time.Sleep(2 * time.Second) // a few reservations
 	}
 
-	apart := there.open(t, looksOften, patience(2*time.Second))
+	apart := there.open(t, looksOften)
 	x.l.take(t, apart, "photos", 10)
+	apart.Tune(sequence.Tuning{CreateTable: true, AllocateTimeout: 2 * time.Second, NoDirectWriters: true})
 	e.links[2].Cut()
 	there.links[0].Cut()
 	there.links[1].Cut()

@@ -57,7 +57,7 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	// It is mended, and breaks again while the proxy runs. No connection is made meanwhile.
 	set("1", "1", "2")
 	refused.wantAgain(t)
-	running := e.join(t, "running", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	running := e.join(t, "running", all)
 	running.take(t, "running", "photos", 20)
 	eventually(t, "the node that does not flush is logged", func() bool {
 		found := running.logs.FilterMessage("node of the cluster does not flush at commit").All()
@@ -67,9 +67,11 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	if err != nil || len(servers) != 1 || !strings.Contains(servers[0].Warning, e.linkOf(running, 2)) || strings.Contains(servers[0].Warning, e.linkOf(running, 1)) {
 		t.Errorf("SequenceServers says %+v, %v", servers, err)
 	}
+	running.waits(3 * time.Second)
 	set("1", "2", "2")
 	wantText(t, running.wantRefused(t), e.linkOf(running, 1)+" has innodb_flush_log_at_trx_commit = 2")
 	set("1", "1", "1")
+	running.waits(usualPatience)
 	running.wantAgain(t)
 	within(t, 2*time.Minute, "no node is warned of", func() bool { return sequence.Inside(running.Sequences).First().FlushWarning() == "" })
 

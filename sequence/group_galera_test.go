@@ -131,9 +131,9 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 				t.Fatal(err)
 			}
 		}
-		a.Tune(sequence.Tuning{CacheSize: 10, CreateTable: true, AllocateTimeout: 2 * time.Second})
+		a.waits(2 * time.Second)
 		err := a.takeAll(t, "a", "photos", 1000) // the cached numbers come first
-		a.Tune(sequence.Tuning{CacheSize: 10, CreateTable: true, AllocateTimeout: time.Minute})
+		a.waits(time.Minute)
 		var unavailable *sequence.UnavailableError
 		if !errors.As(err, &unavailable) {
 			t.Errorf("with no node running: got %v, want an UnavailableError", err)
@@ -220,12 +220,13 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	all := &given{}
 	patient := patience(time.Minute)
 	a, b, c := e.join(t, "a", all, patient), e.join(t, "b", all, patient), e.join(t, "c", all, patient)
-	alone := e.join(t, "alone", all, patience(2*time.Second))
+	alone := e.join(t, "alone", all)
 	alone.cut(1, 2)
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 10) // all that was reserved
 	}
 	alone.take(t, "alone", "photos", 10) // up to the ceiling of the others: it sees no majority
+	alone.waits(2 * time.Second)
 	cluster.Isolate(t, 0)
 
 	// One reserves, one looks up a name that is new to it, and one has only been asked whether it

@@ -20,8 +20,7 @@ import (
 func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	impatient := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
-	old, between, fresh := e.join(t, "old", all, impatient), e.join(t, "between", all, impatient), e.join(t, "new", all)
+	old, between, fresh := e.join(t, "old", all), e.join(t, "between", all), e.join(t, "new", all)
 	old.take(t, "old", "photos", 25)
 	between.take(t, "between", "photos", 5)
 	e.CatchUp(t, 1, 0)
@@ -35,6 +34,8 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	}
 	old.cut(1)
 	fresh.cut(0)
+	old.waits(3 * time.Second)
+	between.waits(3 * time.Second)
 	e.Promote(t, 1)
 	for _, s := range v.Survey(t.Context()) {
 		if now := s.Choice(); now.Node == v.Nodes()[1] { // it has found only the new one

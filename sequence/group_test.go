@@ -66,6 +66,7 @@ type member struct {
 	links []*mysqltest.Link
 	logs  *observer.ObservedLogs
 	given *given
+	tuned sequence.Tuning
 }
 
 // given are the numbers that clients got.
@@ -93,7 +94,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Sequences = s
+	m.Sequences, m.tuned = s, o.Tuning
 	t.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
@@ -106,6 +107,12 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequ
 		}
 	})
 	return m
+}
+
+// waits changes how long the member waits for a number: less behind a failure that is meant.
+func (m *member) waits(d time.Duration) {
+	m.tuned.AllocateTimeout = d
+	m.Tune(m.tuned)
 }
 
 // cut cuts the member off from the nodes.
@@ -217,8 +224,7 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T) {
 	e := startEstate(t, 2, "photos", "quiet")
 	all := &given{}
-	impatient := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
-	old, fresh := e.join(t, "old", all, impatient), e.join(t, "new", all)
+	old, fresh := e.join(t, "old", all), e.join(t, "new", all)
 	old.take(t, "old", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	old.cut(1) // it sees only the old primary, and the other one only the new one
@@ -229,6 +235,7 @@ func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T
 		fresh.take(t, "new", "photos", 40)
 	}
 	// The old one reaches the end of what the new one has seen. The error says why and what to do.
+	old.waits(3 * time.Second)
 	err := old.takeAll(t, "old", "photos", 1000)
 	if err == nil {
 		t.Fatal("the isolated primary goes on for ever")
@@ -321,19 +328,21 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, steadySize(10), func(o *sequence.Options) { o.AllocateTimeout = 5 * time.Second })
+	a := e.join(t, "a", all, steadySize(10))
 	a.take(t, "a", "photos", 25)
 	names := []string{"photos", "exact"}
 	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "exact", Cache: 5})
 	mustTake(t, a.Sequences, "exact", 1)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	a.waits(5 * time.Second)
 	for _, name := range names {
 		if err := a.Avoid(t.Context(), []byte(name), []uint64{1_000_000}); err == nil || !strings.Contains(err.Error(), "fail-over") {
 			t.Errorf("%s: moved where no replica has it: got %v, want an error about a fail-over", name, err)
 		}
 	}
 	e.Mend(t, 1)
+	a.waits(usualPatience)
 	for _, name := range names {
 		if err := a.Avoid(t.Context(), []byte(name), []uint64{2_000_000}); err != nil {
 			t.Fatal(err)
@@ -354,16 +363,18 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 // Before a group has given any number it has no ceiling: then a replica has to have the row itself.
 func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", &given{})
 	if exists, err := a.Exists(t.Context(), []byte("photos")); !exists || err != nil {
 		t.Fatal(exists, err)
 	}
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	a.waits(3 * time.Second)
 	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{500}); err == nil {
 		t.Error("avoided where no replica has it")
 	}
 	e.Mend(t, 1)
+	a.waits(usualPatience)
 	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{500}); err != nil {
 		t.Error(err)
 	}
@@ -374,7 +385,7 @@ func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, steadySize(10), func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", all, steadySize(10))
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
@@ -387,6 +398,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 		t.Error("avoided above the ceiling, where no replica has it")
 	}
 	a.take(t, "a", "photos", 40)
+	b.waits(usualPatience)
 	chosen := ceiling - 100
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err != nil {
 		t.Errorf("a number below the ceiling: got %v, want no error", err)
@@ -401,15 +413,15 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	brief := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
-	a := e.join(t, "a", all, brief)
+	a := e.join(t, "a", all)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	a.waits(3 * time.Second)
 	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{1_000_000}); err == nil {
 		t.Error("avoided where no replica has it")
 	}
-	b := e.join(t, "b", all, brief)
+	b := e.join(t, "b", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{999_999}); err == nil {
 		t.Error("avoided by a row that no replica has")
 	}
@@ -419,10 +431,11 @@ func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", all)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	a.waits(3 * time.Second)
 	anew := sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 5_000_001}
 	_, err := a.Create(t.Context(), anew)
 	wantText(t, err, `sequence "photos" was replaced, but a fail-over could`)
@@ -437,6 +450,7 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 		t.Errorf("what was created: got %d, %v", got, err)
 	}
 	e.Mend(t, 1)
+	a.waits(usualPatience)
 	mustCreate(t, a.Sequences, anew)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -450,15 +464,17 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 // The row of a sequence with a kind has another name.
 func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", &given{})
 	anew := sequence.CreateOptions{Name: "users", Kind: kind.NewBitReversed(false), Start: 5_000_001}
 	mustCreate(t, a.Sequences, anew)
 	anew.OrReplace, anew.Start = true, 9_000_001
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	a.waits(3 * time.Second)
 	_, err := a.Create(t.Context(), anew)
 	wantText(t, err, `sequence "users" was replaced, but a fail-over could`)
 	e.Mend(t, 1)
+	a.waits(usualPatience)
 	mustCreate(t, a.Sequences, anew)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -585,10 +601,11 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 
 	// A sequence whose window no other node has seen gives nothing.
 	e.Cut(t, 1)
-	impatient := e.join(t, "impatient", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	impatient := e.join(t, "impatient", &given{})
 	if _, err := impatient.Create(ctx, sequence.CreateOptions{Name: "unseen"}); err != nil {
 		t.Fatal(err)
 	}
+	impatient.waits(3 * time.Second)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}

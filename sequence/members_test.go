@@ -115,7 +115,7 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			var refused, after atomic.Int64
 			var restarted atomic.Bool
 			for proxy := range 3 {
-				s := f.open(t, c.change, steadySize(20), patience(4*time.Second))
+				s := f.open(t, c.change, steadySize(20))
 				if proxy == 0 {
 					made, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", Increment: c.step})
 					if err != nil || made.First > uint64(c.count)+1 {

@@ -49,8 +49,8 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e.CatchUp(t, 2, 0)
 	old.cut(1, 2) // they see only the old primary, and the other one only the others
 	careless.cut(1, 2)
-	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
-	careless.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
+	old.waits(2 * time.Second)
+	careless.waits(2 * time.Second)
 	refused := func() {
 		t.Helper()
 		err := take(old, "old")
@@ -121,7 +121,7 @@ func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	mustCreate(t, m.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	m.take(t, "m", "photos", 5)
 	m.cut(1)
-	m.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
+	m.waits(2 * time.Second)
 	if number, err := m.Take(t.Context(), []byte("photos"), 1); err == nil {
 		t.Fatalf("%d was given, though the replica is not seen", number)
 	}

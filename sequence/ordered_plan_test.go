@@ -122,7 +122,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 // proxy asked for a number and found it frozen.
 func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
-	s, other := e.open(t), e.open(t, patience(3*time.Second))
+	s, other := e.open(t), e.open(t)
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, other, "photos", 1)
@@ -130,6 +130,7 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
+	other.Tune(sequence.Tuning{CreateTable: true, AllocateTimeout: 3 * time.Second, NoDirectWriters: true})
 	asked := false
 	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step != change.Frozen || address != home.Name() {

@@ -711,13 +711,14 @@ func countOn(t testing.TB, e *estate, node int, query string) (n int) {
 func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 	e := startEstate(t, 2, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
-	m := e.join(t, "a", &given{}, patience(3*time.Second), jumps(clock.now))
+	m := e.join(t, "a", &given{}, jumps(clock.now))
 	a := m.Sequences
 	sequence.Inside(a).SetPeriodClock(clock.now)
 	mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: k})
 	l.take(t, a, "po")
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
+	m.waits(3 * time.Second)
 	clock.set(eve.Add(2 * time.Hour))
 	if took, err := a.TakeRun(t.Context(), []byte("po"), 1); err == nil {
 		t.Fatalf("a key is given that only one node knows of: %+v", took)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"seqproxy/sequence"
 )
@@ -35,7 +34,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	if err := errors.Join(v.Plans.Save(ctx, v.Pool(), p), v.Plans.SaveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
 		t.Fatal(err)
 	}
-	fresh := e.join(t, "b", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 2 * time.Second })
+	fresh := e.join(t, "b", &given{})
 	n, err := fresh.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("a group that is a member: got %d, %v, want ErrUnfit", n, err)
