@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		}
 		if len(r.possible) == 0 {
 			clients.end()
-			return nil, fmt.Errorf("no fault that %v are enough for matches -only on %s", o.Time, w.estate)
+			return nil, fmt.Errorf("no fault is possible: those on %s that -only names, if any, take longer than %v", w.estate, o.Time)
 		}
 		n.rage(ctx, some, o.Time, o.Least, rng)
 		if err := w.together(ctx); err != nil {
