@@ -123,6 +123,9 @@ func (c *Coordinator) number(looks map[string]Look) error {
 			continue
 		}
 		old := HasMember(c.plan.Previous, m.ID)
+		if i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.Number == t.Plan }); old && t.Plan > c.base && i >= 0 {
+			return inProgress(&t.Plans[i]) // another coordinator was faster
+		}
 		if old && t.Plan != c.base { // what others gave before that is not among what it gave
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s obeys plan %d, and plan %d is in force", m.Address, t.Plan, c.base),
