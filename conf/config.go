@@ -49,8 +49,8 @@ type Config struct {
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// clients of one user at one time; one more gets error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that log in at one time; from one address, four fifths of that. Others wait, and get
-	// error 1040 after `login_timeout`. 0 is any number
+	// clients that log in at one time, until they have proved who they are; from one address, four
+	// fifths of that. Others wait, and get error 1040 after `login_timeout`. 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
 	// how many failed logins from one address are answered at once; [further ones

@@ -233,7 +233,8 @@ func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
 	for _, test := range []struct{ word, text string }{
 		{"ENGINE = InnoDB", "INSERT INTO isam (title) SELECT title FROM src"},
 		{"trigger watch", "INSERT INTO watched (title) SELECT title FROM src"},
-		{"IGNORE", "INSERT IGNORE INTO photos (title) SELECT title FROM src"},
+		{"leave it out", "INSERT IGNORE INTO photos (title) SELECT title FROM src"},
+		{"may be NULL", "INSERT INTO photos (id, title) SELECT NEXTVAL('photos'), 'a' UNION ALL SELECT NULL, 'b'"},
 		{"AS q", "INSERT INTO photos (title) SELECT DISTINCT title FROM src"},
 		{"AS q", "INSERT INTO photos (id, title) SELECT DISTINCT NULL, title FROM src"},
 		{"AS q", "INSERT INTO photos (title) (SELECT DISTINCT title FROM src)"},

@@ -213,6 +213,11 @@ func TestALostMemberTakesNoTimeAlong(t *testing.T) {
 			e.change(t, admin, sequence.PlanChange{Add: e.addr(2)})
 			wantNow(t, k, l.take(t, admin, "photos", 1))
 			days.take(t, admin, "po")
+			mustCreate(t, admin, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
+			l.take(t, admin, "dropped", 1)
+			if _, err := admin.Drop(t.Context(), []byte("dropped"), false); err != nil {
+				t.Fatal(err)
+			}
 			e.links[2].Cut()
 			lost.Remove = e.addr(2)
 			e.change(t, admin, lost)
@@ -224,6 +229,8 @@ func TestALostMemberTakesNoTimeAlong(t *testing.T) {
 			if number := mustTake(t, late, "users", 1); number <= lost.Above {
 				t.Errorf("a counter goes on with %d, want more than %d", number, lost.Above)
 			}
+			mustCreate(t, late, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
+			wantNow(t, k, l.take(t, late, "dropped", 1))
 			days.take(t, late, "po")
 			clock.set(time.Now().Add(24 * time.Hour))
 			if key := days.take(t, late, "po"); !strings.Contains(key, "-0000") { // in a block of one of the members

@@ -18,6 +18,14 @@ import (
 // its numbers: a restart that others agree on later would not reach it.
 func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 	for name, find := range map[string]func(s *sequence.Sequences) error{
+		"after it was dropped and made again": func(s *sequence.Sequences) (err error) {
+			for range 100 {
+				if _, err = s.Take(context.Background(), []byte("photos"), 1); err != nil {
+					break
+				}
+			}
+			return err
+		},
 		"by a number that somebody chose": func(s *sequence.Sequences) error {
 			return s.Avoid(context.Background(), []byte("photos"), []uint64{12})
 		},
@@ -38,6 +46,14 @@ func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 			wantTaken(t, s, "photos", 1)
 			wantTaken(t, s, "PHOTOS", 2)
 			settled(t, s, "photos")
+			if strings.HasPrefix(name, "after") {
+				if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+					t.Fatal(err)
+				}
+				mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+				mustTake(t, s, "photos", 1)
+				settled(t, s, "photos")
+			}
 			p.exec(t, "DELETE FROM sequence")
 			if err := find(s); !errors.Is(err, sequence.ErrUnknown) {
 				t.Fatalf("without the row: got %v, want ErrUnknown", err)

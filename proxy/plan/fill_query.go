@@ -77,7 +77,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 // server would make the key. A column of another table is taken to hold keys.
 func (t *filling) givesKey(q *statement.InsertSelect, b *Binding, index, columns int) Verdict {
 	item := q.KeyItem(index, columns)
-	if item == nil || item.Kind == statement.ValueNumber || q.From || t.certain(item) || b.Texts && item.Literal {
+	if item == nil || item.Kind == statement.ValueNumber || q.From || q.Refusal == "" && t.certain(item) || b.Texts && item.Literal {
 		return Verdict{}
 	}
 	return refusedQuery(b, "a key that may be NULL or 0 is not supported there: write INSERT ... VALUES")

@@ -56,7 +56,7 @@ func notSupportedForm(form string) Verdict { return refuse(RefusedForm(form)) }
 // The way out of a form of NEXTVAL, and that of an INSERT ... SELECT whose rows get numbers.
 const (
 	outOfForm  = "take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES"
-	outOfQuery = "make the query a table, INSERT ... SELECT a FROM (SELECT DISTINCT a FROM t) AS q, or write INSERT ... VALUES"
+	outOfQuery = "leave it out; or make the query a table, as for DISTINCT and UNION, INSERT ... SELECT a FROM (SELECT DISTINCT a FROM t) AS q; or write INSERT ... VALUES"
 )
 
 // RefusedForm returns the refusal of a form of NEXTVAL.

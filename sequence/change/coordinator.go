@@ -28,7 +28,10 @@ type Config struct {
 }
 
 // Tables are the quoted names of tables, for error texts.
-type Tables struct{ First, Member string }
+type Tables struct {
+	First, Member string
+	All           []string
+}
 
 // Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
 // one use.
@@ -44,7 +47,8 @@ type Coordinator struct {
 	// members were asked to accept the plan: it may be decided
 	accepting bool
 
-	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
+	// id of a member that is taken out and cannot be reached: the others may have recorded its
+	// ceilings
 	missing string
 
 	met map[string]*Met // by address, as they were last asked

@@ -144,7 +144,7 @@ func (c *Coordinator) number(looks map[string]Look) error {
 		if !mine {
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s belongs to another set of sequence servers: %s", m.Address, Addresses(t.Plans[len(t.Plans)-1].Members)),
-				Remedy:  "remove it there first, and then drop the table " + c.config.Tables.First + " on it, and all tables whose names begin with that",
+				Remedy:  "remove it there first, and then, if nobody needs the sequences there any more, DROP TABLE " + strings.Join(c.config.Tables.All, ", "),
 			}
 		}
 	}

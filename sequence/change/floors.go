@@ -35,8 +35,6 @@ func floorsOf(all []Given, said word, ahead uint64) Floors {
 			if known, ok := ends[name]; !ok || one.End < known {
 				ends[name] = one.End
 			}
-			// The row of such a sequence says up to which tick a column had keys.
-			ticks[name] = ticks[name] || one.Clock
 		}
 	}
 	endOf := func(name string) uint64 {

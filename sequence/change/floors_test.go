@@ -30,7 +30,7 @@ func TestTheWordOfTheOperatorIsAboutCounters(t *testing.T) {
 			{Name: "photos", UpTo: 1 << 36, Recorded: true},
 			{Name: "flags", UpTo: 10, Row: true},
 			{Name: "flags", UpTo: 40, Recorded: true},
-			{Name: "snow#counter", UpTo: 7000, Row: true},
+			{Name: "snow#counter", UpTo: 7000, Row: true, Ticks: true},
 			{Name: "snow#w3#counter", UpTo: 8000, Row: true, Ticks: true},
 			{Name: "snow#w3#counter", UpTo: 9000, Ticks: true, Recorded: true},
 		},

@@ -28,6 +28,7 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 	begin := time.Now()
 	if v.witness(ctx, among, name) {
 		v.counters.Tried(name, &v.Trials, ResultOf(store.OutcomeOldPlan, nil), time.Since(begin))
+		v.counters.Errors.Add(1)
 		return store.Grant{}, Due{}, store.OutcomeOldPlan
 	}
 	n := want

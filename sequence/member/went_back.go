@@ -287,7 +287,9 @@ func eachOther(members []*Server, v *Server, which func(o *Server) bool, f func(
 func (v *Server) lift(ctx context.Context, among *Among, name string, mark, gave uint64) error {
 	v.forgot.Store(true)
 	v.lowest.forget()
-	v.witness(ctx, among, name)
+	if v.witness(ctx, among, name) {
+		return store.OutcomeOldPlan
+	}
 	mark = max(mark, v.Marks.Of(name))
 	if v.lowest.alarm(name, v.timing.Alarm) {
 		v.counters.WentBack(name, &v.Trials)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 )
 
@@ -21,26 +20,24 @@ func (s Store) Look(ctx context.Context) (is change.Look, err error) {
 	if _, err = s.Plans.MemberID(ctx, s.Pool()); err != nil {
 		return is, err
 	}
-	if is.Report, err = s.Report(ctx); err == nil {
-		is.Sequences, err = s.sequences(ctx, s.Pool())
+	if is.Report, err = s.Report(ctx); err != nil {
+		return is, err
 	}
+	all, err := s.Options.All(ctx, s.Pool())
+	is.Sequences = s.sequences(all)
 	return is, err
 }
 
 // sequences lists what a change looks at of definitions.
-func (s Store) sequences(ctx context.Context, on link.Querier) (found []change.Sequence, err error) {
-	all, err := s.Options.All(ctx, on)
-	if err != nil {
-		return nil, err
-	}
+func (s Store) sequences(all []store.Defined) (live []change.Sequence) {
 	for i := range all {
 		if d := &all[i]; d.Live {
-			found = append(found, change.Sequence{
+			live = append(live, change.Sequence{
 				Name: d.Name, End: d.Def.Limit(s.Seen.Load().Max), Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(), Order: d.Def.Order, Home: d.Home,
 			})
 		}
 	}
-	return found, nil
+	return live
 }
 
 // handover is what a member that is brought to a plan takes over from another, besides floors.

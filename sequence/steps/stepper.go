@@ -69,14 +69,20 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 	if err != nil {
 		return given, err
 	}
-	if given.Sequences, err = s.sequences(ctx, tx); err != nil {
+	all, err := s.Options.All(ctx, tx)
+	if err != nil {
 		return given, err
+	}
+	given.Sequences = s.sequences(all)
+	clocks := make(map[string]bool) // their rows say up to which tick a column had keys
+	for i := range all {
+		clocks[all[i].Name] = all[i].Def.Kind.HasClock()
 	}
 	given.End = s.Seen.Load().Max
 	add := func(like change.Gave, text string, args ...any) {
 		if err == nil {
 			err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
-				like.Name, like.UpTo, like.Ticks = name, upTo, define.IsWorker(name)
+				like.Name, like.UpTo, like.Ticks = name, upTo, define.IsWorker(name) || clocks[name]
 				given.Names = append(given.Names, like)
 			}, text, args...)
 		}

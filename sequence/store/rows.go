@@ -80,9 +80,9 @@ func (st *Store) deleted(ctx context.Context, conn *sql.Conn, name string) uint6
 	if mark == 0 {
 		return mark
 	}
-	var floor uint64
-	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+st.Table.Options+" WHERE `name` = ?", name).Scan(&floor)
-	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var dropped bool // as Entry.Dropped
+	err := conn.QueryRowContext(ctx, "SELECT `anchor` = 0 OR `floor` > `past` FROM "+st.Table.Options+" WHERE `name` = ?", name).Scan(&dropped)
+	if err == nil && dropped || err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0
 	}
 	return mark

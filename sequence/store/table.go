@@ -23,6 +23,11 @@ type Table struct {
 	planTables
 }
 
+// All returns the names of all tables.
+func (t *Table) All() []string {
+	return []string{t.Sequence, t.Options, t.Version, t.Proxies, t.Holder, t.Limit, t.Member, t.Plan, t.PlanStart}
+}
+
 // Row is one sequence as the table has it.
 type Row struct {
 	Name string // as stored
