@@ -26,8 +26,11 @@ func (g *Group) chosen(at int) *choice {
 func (g *Group) Reserve(a *Actor, at int, name string, ceiling, n uint64) (last uint64, err error) {
 	now := g.chosen(at)
 	last, _, err = g.reserve(a, now, name, ceiling, n)
-	if err == nil || !errors.Is(err, limit.ErrNotHolder) && !errors.Is(err, errAtCeiling) {
-		return last, err
+	switch {
+	case err == nil:
+		return last, nil
+	case !errors.Is(err, limit.ErrNotHolder) && !errors.Is(err, errAtCeiling):
+		return 0, err
 	}
 	var position uint64
 	if err := g.at(a, now.node, "read the row", func() error {
