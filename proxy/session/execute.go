@@ -65,10 +65,12 @@ func (x *executor) execute(payload []byte) error {
 			}
 		}
 		x.state.LastAnswer = state.ByServer
-		if _, err := x.at.Attach(); err != nil {
-			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
+		if p.LongSent {
+			if _, err := x.at.Attach(); err != nil {
+				return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
+			}
+			p.LongSent = false
 		}
-		p.LongSent = false
 		return x.order.relayCommand(protocol.AnswerTo(payload), false)
 	}
 	return x.order.answerAlone(func() error {

@@ -362,16 +362,19 @@ func (c *Cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	if gone := new(define.NameError); !errors.As(err, &gone) || gone.Deleted == 0 {
-		c.endLocked(err)
-		return
+	if gone := new(define.NameError); errors.As(err, &gone) && gone.Deleted > 0 {
+		c.warnRowGoneLocked()
 	}
+	c.endLocked(err)
+}
+
+// warnRowGoneLocked logs that somebody has deleted the row.
+func (c *Cache) warnRowGoneLocked() {
 	remedy := "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " START WITH a number above all its keys"
 	if define.IsPeriod(c.Name) {
 		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
 	c.all.Log.Warn("sequence row gone", logfield.Sequence(define.ShownName(c.Name)), zap.Uint64("reserved_up_to", c.counter.top), zap.String("remedy", remedy))
-	c.endLocked(err)
 }
 
 // endLocked makes the cache give nothing any more, with err for the waiting callers.

@@ -80,9 +80,9 @@ func (st *Store) deleted(ctx context.Context, conn *sql.Conn, name string) uint6
 	if mark == 0 {
 		return mark
 	}
-	var dropped bool // as Entry.Dropped
-	err := conn.QueryRowContext(ctx, "SELECT `anchor` = 0 OR `floor` > `past` FROM "+st.Table.Options+" WHERE `name` = ?", name).Scan(&dropped)
-	if err == nil && dropped || err != nil && !errors.Is(err, sql.ErrNoRows) {
+	e := NoEntry()
+	err := conn.QueryRowContext(ctx, "SELECT "+EntryOf+" FROM "+st.Table.Options+" AS o WHERE o.`name` = ?", name).Scan(e.Fields()...)
+	if err == nil && e.Dropped() || err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0
 	}
 	return mark
