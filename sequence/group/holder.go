@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,9 +19,6 @@ import (
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 )
-
-// limitBatch is how many limits one statement writes.
-const limitBatch = 200
 
 // coversAlone is how many covers of ticks of a worker the new primary of a pair gives alone. After
 // them the other node has to be there. A second fail-over before that passes over the rest.
@@ -307,20 +305,15 @@ func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) 
 			}
 		}
 	}
-	for len(limits) > 0 {
-		batch := limits[:min(len(limits), limitBatch)]
-		limits = limits[len(batch):]
-		var text strings.Builder
-		text.WriteString("INSERT INTO " + table.Limit + " (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES ")
-		args := make([]any, 0, 5*len(batch))
-		for i, l := range batch {
-			if i > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString("(?, " + t.now.HolderSQL() + ", ?, ?, ?, ?)")
+	row := "(?, " + t.now.HolderSQL() + ", ?, ?, ?, ?)"
+	for some := range slices.Chunk(limits, store.FloorBatch) {
+		args := make([]any, 0, 5*len(some))
+		for _, l := range some {
 			args = append(args, l.Name, term, l.Wanted, l.Granted, l.Floor)
 		}
-		if _, err := t.tx.ExecContext(ctx, text.String(), args...); err != nil {
+		_, err := t.tx.ExecContext(ctx, "INSERT INTO "+table.Limit+" (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES "+
+			row+strings.Repeat(", "+row, len(some)-1), args...)
+		if err != nil {
 			return fmt.Errorf("write table %s: %w", table.Limit, err)
 		}
 	}

@@ -121,18 +121,14 @@ func (s Store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all cha
 		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, s.Name(), err)
 	}
 	for some := range slices.Chunk(all.Named, store.FloorBatch) {
-		var text strings.Builder
-		text.WriteString("INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`, `ceiling`) VALUES ")
 		args := make([]any, 0, 4*len(some))
-		for i, f := range some {
-			if i > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString("(?, ?, ?, ?)")
+		for _, f := range some {
 			args = append(args, plan, f.Name, f.Floor, f.Ceiling)
 		}
-		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `ceiling` = GREATEST(`ceiling`, VALUES(`ceiling`))")
-		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `ceiling`) VALUES (?, ?, ?, ?)"+
+			strings.Repeat(", (?, ?, ?, ?)", len(some)-1)+
+			" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `ceiling` = GREATEST(`ceiling`, VALUES(`ceiling`))", args...)
+		if err != nil {
 			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, s.Name(), err)
 		}
 	}
