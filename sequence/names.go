@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"hash/maphash"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,6 @@ type names struct {
 type nameShard struct {
 	mu        sync.Mutex // held by writers
 	sequences atomic.Pointer[map[string]*sequence]
-	aliases   int // guarded by mu; how many keys are not how the table spells their sequence
 }
 
 func newNames() *names {
@@ -54,29 +54,24 @@ func (t *names) put(name string, q *sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.load()
-	forget := !q.isNamed(name) && s.aliases >= maxAliases
-	next := make(map[string]*sequence, len(old)+1)
-	s.aliases = 0
+	next, aliases := make(map[string]*sequence, len(old)+1), 0
 	for k, v := range old {
-		if !v.isNamed(k) {
-			if forget {
-				continue
-			}
-			s.aliases++
-		}
 		next[k] = v
+		if isAlias(k, v) {
+			aliases++
+		}
 	}
-	if _, had := next[name]; !had && !q.isNamed(name) {
-		s.aliases++
+	if isAlias(name, q) && aliases >= maxAliases {
+		maps.DeleteFunc(next, isAlias)
 	}
 	next[name] = q
 	s.sequences.Store(&next)
 }
 
-// isNamed reports whether name is how the table spells q, with or without what it adds to that of a
-// counter.
-func (q *sequence) isNamed(name string) bool {
-	return name == q.name || name == define.ShownName(q.name)
+// isAlias reports whether name is not how the table spells q, with or without what it adds to that of
+// a counter.
+func isAlias(name string, q *sequence) bool {
+	return name != q.name && name != define.ShownName(q.name)
 }
 
 // drop forgets name if it still means q.
@@ -88,17 +83,8 @@ func (t *names) drop(name string, q *sequence) {
 	if old[name] != q {
 		return
 	}
-	next := make(map[string]*sequence, len(old))
-	s.aliases = 0
-	for k, v := range old {
-		if k == name {
-			continue
-		}
-		if !v.isNamed(k) {
-			s.aliases++
-		}
-		next[k] = v
-	}
+	next := maps.Clone(old)
+	delete(next, name)
 	s.sequences.Store(&next)
 }
 
