@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/planted"
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/members"
@@ -105,8 +106,8 @@ func (o *ServerOptions) loginInUse() *link.Login {
 
 // withDefaults returns a copy with the zero values filled in, or an error that wraps ErrBadOption.
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Servers) == 0 || len(o.Servers) > members.MaxMembers {
-		return o, define.BadOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), members.MaxMembers)
+	if len(o.Servers) == 0 || len(o.Servers) > change.MaxMembers {
+		return o, define.BadOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), change.MaxMembers)
 	}
 	o.Servers = append([]ServerOptions(nil), o.Servers...)
 	for i := range o.Servers {

@@ -49,10 +49,8 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 		asked.Add = o.Addr // with its port
 	}
 	return s.planned(ctx, func(c *change.Coordinator) error {
-		for _, v := range s.members.Now().Members {
-			if v.Grouped() {
-				return &members.GroupError{Name: v.Name()}
-			}
+		if v := s.members.First(); v.Grouped() { // several are no groups
+			return &members.GroupError{Name: v.Name()}
 		}
 		if s.members.Now().Number == 0 && len(s.members.Now().Members) > 1 {
 			if now, _, err := c.Current(); err != nil || now.Number == 0 {

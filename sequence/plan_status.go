@@ -39,9 +39,6 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, await.ErrPatience) {
 				return cause
 			}
-			if why := new(PlanError); !errors.As(err, &why) || !why.Unreached {
-				return err
-			}
 			now = s.members.Now().Plan
 		}
 		if now.Number == 0 {
@@ -72,10 +69,8 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 
 // serverState enters what a server has said.
 func (s *Sequences) serverState(c *change.Coordinator, l *SequenceServer, now, open *Plan) {
-	for _, m := range s.members.Now().Members {
-		if m.Config.Link.Name == l.Address {
-			l.Warning = m.FlushWarning()
-		}
+	if v := s.members.First(); v.Config.Link.Name == l.Address { // of several none is a cluster
+		l.Warning = v.FlushWarning()
 	}
 	t, err := c.Said(l.Address)
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *Coordinator) sameServers() (highest uint64) {
 	for _, m := range c.reports(c.plan.everyone()) {
 		if m.Member.ID != "" && m.ID != m.Member.ID {
 			c.met[m.Member.Address].Err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Member.Address, m.ID, m.Member.ID)
-		} else if known := m.change(c.plan.UUID); known != nil {
+		} else if known := Find(m.Plans, c.plan.UUID); known != nil {
 			highest = max(highest, known.Ballot)
 		}
 	}

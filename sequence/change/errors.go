@@ -11,8 +11,6 @@ type Error struct {
 	Finding string
 	Remedy  string
 	Err     error // the cause, or nil
-	// Unreached: no sequence server could be asked.
-	Unreached bool
 }
 
 func (e *Error) Error() string {

@@ -1,7 +1,6 @@
 package change
 
 import (
-	"slices"
 	"strings"
 
 	"seqproxy/sequence/segment"
@@ -44,25 +43,27 @@ func floorsOf(all []Given, said word, ahead uint64) Floors {
 		return end
 	}
 	at := make(map[string]int)
-	for _, g := range slices.Concat(names(all)...) {
-		if g.Missing && !rows[Folded(g.Name)] {
-			// of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell
-			// what was given
-			continue
-		}
-		i, ok := at[g.Name]
-		if !ok {
-			i = len(floors)
-			at[g.Name] = i
-			floors = append(floors, Floor{Name: g.Name})
-		}
-		switch {
-		case ticks[Folded(g.Name)], said.recorded && endOf(g.Name) <= said.above:
-			floors[i].Floor = max(floors[i].Floor, g.UpTo)
-		case g.Recorded && said.above > 0: // the ceiling is far above
-			floors[i].Floor = max(floors[i].Floor, said.above)
-		default:
-			floors[i].Floor = max(floors[i].Floor, g.UpTo, said.above)
+	for _, given := range all {
+		for _, g := range given.Names {
+			if g.Missing && !rows[Folded(g.Name)] {
+				// of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell
+				// what was given
+				continue
+			}
+			i, ok := at[g.Name]
+			if !ok {
+				i = len(floors)
+				at[g.Name] = i
+				floors = append(floors, Floor{Name: g.Name})
+			}
+			switch {
+			case ticks[Folded(g.Name)], said.recorded && endOf(g.Name) <= said.above:
+				floors[i].Floor = max(floors[i].Floor, g.UpTo)
+			case g.Recorded && said.above > 0: // the ceiling is far above
+				floors[i].Floor = max(floors[i].Floor, said.above)
+			default:
+				floors[i].Floor = max(floors[i].Floor, g.UpTo, said.above)
+			}
 		}
 	}
 	for i := range floors {
@@ -78,14 +79,6 @@ func floorsOf(all []Given, said word, ahead uint64) Floors {
 		return Floors{Named: floors}
 	}
 	return Floors{Named: floors, Others: said.above}
-}
-
-func names(all []Given) [][]Gave {
-	lists := make([][]Gave, len(all))
-	for i := range all {
-		lists[i] = all[i].Names
-	}
-	return lists
 }
 
 // Folded is the same for most names that a server takes for one.

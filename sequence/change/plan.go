@@ -15,7 +15,7 @@ const (
 	InterleaveStep = "step"
 )
 
-// MaxMembers is the most that a plan has.
+// MaxMembers is the most that a plan has: its arithmetic stays within 64 bits.
 const MaxMembers = 64
 
 // States of a plan on one member.
@@ -132,7 +132,7 @@ func (p *Plan) follows(now *Plan) bool {
 // decided. all is what servers know.
 func (p *Plan) Vetoed(all []Met) bool {
 	return slices.ContainsFunc(all, func(t Met) bool {
-		known := t.change(p.UUID)
+		known := Find(t.Plans, p.UUID)
 		return known != nil && known.State == Aborted && p.stays(t.ID)
 	})
 }
@@ -184,9 +184,6 @@ func (p *Plan) statement() string {
 func (m *Membership) RemovedBefore(p *Plan) bool {
 	return m.Plan > 0 && !HasMember(p.Previous, m.ID)
 }
-
-// change returns a change by its uuid; nil if the server does not know it.
-func (t *Report) change(uuid string) *Plan { return Find(t.Plans, uuid) }
 
 // Find returns a change by its uuid; nil if it is not among some.
 func Find(all []Plan, uuid string) *Plan {
@@ -261,7 +258,7 @@ func Latest(all []Met) (now Plan, open *Plan) {
 			}
 			knows := 0
 			for _, o := range all {
-				if o.change(p.UUID) != nil {
+				if Find(o.Plans, p.UUID) != nil {
 					knows++
 				}
 			}

@@ -87,7 +87,7 @@ func (c *Coordinator) outlive() (end func()) {
 }
 
 // Current reads the plan in force, and the change that is open if there is one, from all servers
-// that are known here, and those that these know.
+// that are known here, and those that these know. The error is that none of them can be reached.
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	var all []Met
 	var asked, ask []Member
@@ -110,7 +110,7 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	}
 	if len(all) == 0 {
 		_, why := c.awayOf(asked)
-		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why, Unreached: true}
+		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why}
 	}
 	c.plan = now
 	return now, open, nil

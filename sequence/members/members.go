@@ -60,11 +60,8 @@ type Options struct {
 	Log        *zap.Logger
 }
 
-// Bounds of a plan, which keep its arithmetic within 64 bits.
-const (
-	MaxMembers = 64
-	MaxBlock   = 1_000_000_000_000
-)
+// MaxBlock bounds the block of a plan, which keeps its arithmetic within 64 bits.
+const MaxBlock = 1_000_000_000_000
 
 // View is the members in use at one time. It is never changed.
 type View struct {

@@ -226,8 +226,8 @@ func checkShare(h *segment.Share) error {
 	switch {
 	case h.Interleave != change.InterleaveBlock && h.Interleave != change.InterleaveStep:
 		return define.BadOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, change.InterleaveBlock, change.InterleaveStep)
-	case h.Interleave == change.InterleaveBlock && (h.Block == 0 || h.Block > MaxBlock), h.Count > MaxMembers:
-		return define.BadOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, MaxMembers, uint64(MaxBlock))
+	case h.Interleave == change.InterleaveBlock && (h.Block == 0 || h.Block > MaxBlock), h.Count > change.MaxMembers:
+		return define.BadOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, change.MaxMembers, uint64(MaxBlock))
 	}
 	return nil
 }

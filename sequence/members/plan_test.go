@@ -16,10 +16,10 @@ func TestAShareThatNobodyCanCountByIsRefused(t *testing.T) {
 	}{
 		"steps":                   {segment.Share{Count: 2, Interleave: change.InterleaveStep}, true},
 		"blocks":                  {segment.Share{Count: 2, Interleave: change.InterleaveBlock, Block: 1}, true},
-		"the largest of all":      {segment.Share{Count: MaxMembers, Interleave: change.InterleaveBlock, Block: MaxBlock}, true},
+		"the largest of all":      {segment.Share{Count: change.MaxMembers, Interleave: change.InterleaveBlock, Block: MaxBlock}, true},
 		"blocks of nothing":       {segment.Share{Count: 2, Interleave: change.InterleaveBlock}, false},
 		"blocks that are too big": {segment.Share{Count: 2, Interleave: change.InterleaveBlock, Block: MaxBlock + 1}, false},
-		"too many members":        {segment.Share{Count: MaxMembers + 1, Interleave: change.InterleaveStep}, false},
+		"too many members":        {segment.Share{Count: change.MaxMembers + 1, Interleave: change.InterleaveStep}, false},
 		"what is not known here":  {segment.Share{Count: 2, Interleave: "hash"}, false},
 		"nothing":                 {segment.Share{}, false},
 	} {
