@@ -6,8 +6,6 @@ import "seqproxy/sequence/stats"
 type (
 	// Unused says why numbers are given to nobody by this process.
 	Unused = stats.Unused
-	// UnusedCounts are numbers by why they are not used.
-	UnusedCounts = stats.UnusedCounts
 	// Result is how one attempt to reserve numbers ended.
 	Result = stats.Result
 )
@@ -19,8 +17,5 @@ const (
 	ReservedOK          = stats.ReservedOK
 )
 
-// MaxNamed and Others are those of package stats.
-const (
-	MaxNamed = stats.MaxNamed
-	Others   = stats.Others
-)
+// Others is that of package stats.
+const Others = stats.Others

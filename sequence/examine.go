@@ -147,14 +147,14 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 
 // examineTables makes the checks of the tables, and goes on where they would end.
 func examineTables(ctx context.Context, v *server, c link.Raw, found *ExaminedNode) error {
-	tables, findings, err := v.LookForTables(ctx, c)
+	missing, findings, err := v.LookForTables(ctx, c)
 	if err != nil {
 		return err
 	}
 	found.Findings = append(found.Findings, findings...)
-	found.Lacking, found.Missing = len(tables.Missing), tables.LacksFirst(v.Schema)
+	found.Lacking, found.Missing = len(missing), slices.Contains(missing, v.Config.Table)
 	if found.Missing {
-		found.Findings = append(found.Findings, v.EachMissing(tables.Missing, store.PlainNameType)...)
+		found.Findings = append(found.Findings, v.EachMissing(missing, store.PlainNameType)...)
 		return nil
 	}
 	layout, findings, err := v.Columns(ctx, c)
@@ -164,7 +164,7 @@ func examineTables(ctx context.Context, v *server, c link.Raw, found *ExaminedNo
 	found.Findings = append(found.Findings, findings...)
 	if layout != nil {
 		found.Maximum, found.NameType = layout.Max, layout.NameType
-		found.Findings = append(found.Findings, v.EachMissing(tables.Missing, layout.NameType)...)
+		found.Findings = append(found.Findings, v.EachMissing(missing, layout.NameType)...)
 		v.Seen.Store(layout)
 	}
 	switch err := v.CheckLoneNode(ctx, c); {

@@ -30,7 +30,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 		return Altered{}, err
 	}
 	if err = s.waitForAll(ctx, changed.Version); err == nil {
-		err = s.orderedForGood(ctx, &changed)
+		err = s.members.OrderedForGood(ctx, &changed, s.tuning.Load().OrderWithoutReplica, s.timing.confirm)
 	}
 	if err == nil {
 		return alteredTo(&changed), nil
@@ -68,9 +68,4 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 		return "is no ORDER sequence any more, as it was changed again meanwhile"
 	}
 	return "is no ORDER sequence"
-}
-
-// orderedForGood makes sure that a sequence stays what it was made, after a fail-over too.
-func (s *Sequences) orderedForGood(ctx context.Context, r *store.Row) error {
-	return s.members.OrderedForGood(ctx, r, s.tuning.Load().OrderWithoutReplica, s.timing.confirm)
 }

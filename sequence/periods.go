@@ -257,7 +257,7 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	p.mu.Unlock()
 	if err := p.seq.numbers.Ended(); err != nil { // meanwhile; nobody else would end it
 		p.drop(of)
-		s.retire(q)
+		s.forget([]byte(q.name), q)
 		return nil, err
 	}
 	return of, nil
@@ -325,7 +325,7 @@ func (p *periods) keepUp() {
 	q.owner.spawn(func() {
 		for _, of := range past {
 			p.drop(of)
-			q.owner.retire(of.seq)
+			q.owner.forget([]byte(of.seq.name), of.seq) // what is left of its numbers is a gap
 		}
 		failed := due && !p.prepare(next)
 		p.mu.Lock()
@@ -387,14 +387,6 @@ func (p *periods) prepare(next kind.Period) (done bool) {
 	}
 	of.seq.numbers.Expect(p.seq.now().numbers.Pace())
 	return true
-}
-
-// retire forgets the counter of a period that is over. What is left of its numbers is a gap.
-func (s *Sequences) retire(q *sequence) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
-	s.removeLocked(q)
 }
 
 // endsBefore reports whether the present period is over before d has passed: the counter begins

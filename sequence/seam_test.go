@@ -163,7 +163,7 @@ func (in Inner) PassedForGood(ctx context.Context, changed *store.Row) error {
 
 // OrderedForGood makes sure that ORDER is known of wherever a fail-over may lead.
 func (in Inner) OrderedForGood(ctx context.Context, changed *store.Row) error {
-	return in.s.orderedForGood(ctx, changed)
+	return in.s.members.OrderedForGood(ctx, changed, in.s.tuning.Load().OrderWithoutReplica, in.s.timing.confirm)
 }
 
 // TakeBackOrder undoes an ORDER that could not be made sure of, and says what the sequence is.

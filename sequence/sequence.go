@@ -42,13 +42,6 @@ func (q *sequence) cachesLocked() []*cache.Cache {
 	return append([]*cache.Cache{q.numbers}, slices.Collect(maps.Values(q.steps))...)
 }
 
-// stepCaches returns the caches of steps.
-func (q *sequence) stepCaches() []*cache.Cache {
-	q.owner.mu.Lock()
-	defer q.owner.mu.Unlock()
-	return slices.Collect(maps.Values(q.steps))
-}
-
 // shut has the sequence give nothing any more, and tells those who wait why.
 func (q *sequence) shut(err error) {
 	q.numbers.Shut(err)

@@ -12,7 +12,7 @@ import (
 // describe is info of all caches of the sequence together. r is its row, nil if that was not read.
 func (q *sequence) describe(r *store.Row) Info {
 	i := q.info(r)
-	for _, stepped := range q.stepCaches() {
+	for _, stepped := range q.owner.cachesOf(q)[1:] {
 		i.fold(infoOfState(q.name, stepped.Look(r)))
 	}
 	return i

@@ -8,7 +8,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// The metrics of sequences. At most [sequence.MaxNamed] sequences have their own. The rest are
+// The metrics of sequences. A bounded number of sequences have their own. The rest are
 // summed as [sequence.Others], without metrics that cannot be added up.
 var (
 	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, including those that a statement did not use.", "sequence")

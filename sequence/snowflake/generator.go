@@ -42,9 +42,9 @@ type Options struct {
 	Cover func() time.Duration
 	// RenewSoon makes Renew be called soon, unless it runs. It does not wait.
 	RenewSoon func()
-	Wall      func() time.Time // the clock of the machine; time.Now if nil
+	Wall      func() time.Time // the clock of the machine
 	Bounds    Bounds
-	Log       *zap.Logger // may be nil
+	Log       *zap.Logger
 }
 
 // Bounds say how far clocks are believed.
@@ -97,9 +97,6 @@ func (s span) has(tick uint64) bool { return tick >= s.from && tick <= s.to }
 
 // New returns a Generator without ticks.
 func New(o Options) *Generator {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
 	size := uint64(1) << o.Kind.Layout().CounterBits
 	g := &Generator{
 		o: o, size: size, queue: make(chan struct{}, 1), changed: make(chan struct{}),

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
 	"seqproxy/sequence/kind"
@@ -148,7 +149,7 @@ func newWorker(t testing.TB, r *table, l kind.Layout, worker *uint64, steps ...t
 		<-ended
 	}
 	p.Generator = New(Options{
-		Name: "photos", Kind: k, Ticks: r, Worker: worker, Bounds: bounds, Cover: func() time.Duration { return cover },
+		Name: "photos", Kind: k, Ticks: r, Worker: worker, Bounds: bounds, Cover: func() time.Duration { return cover }, Log: zap.NewNop(),
 		Wall: func() time.Time { return time.Now().Add(time.Duration(p.step.Load())) },
 		RenewSoon: func() {
 			select {

@@ -15,9 +15,6 @@ type steadyClock struct {
 }
 
 func newSteadyClock(wall func() time.Time) *steadyClock {
-	if wall == nil {
-		wall = time.Now
-	}
 	l := &steadyClock{wall: wall, begin: time.Now()}
 	l.offset.Store(wall().UnixNano())
 	return l

@@ -17,9 +17,6 @@ func (st *Store) Highest(name string) uint64 {
 // CoverOf returns how many ticks last for the cover of the sequence of a worker, by the name of the
 // worker's row; 0 if this process does not use the sequence.
 func (st *Store) CoverOf(name string) uint64 {
-	if st.Config.Cover == nil {
-		return 0
-	}
 	return st.Config.Cover(name)
 }
 

@@ -21,7 +21,7 @@ type Options struct {
 	MayCreate       func() bool  // whether missing tables may be created
 	FrozenBackoff   time.Duration
 	EditSilence     time.Duration // after which the server ends a change of definitions
-	// Cover is CoverOf; nil: no sequence is used.
+	// Cover is CoverOf.
 	Cover func(name string) uint64
 	// A proxy sends a heartbeat each Beat, and is stale after a silence of Stale.
 	Beat, Stale time.Duration

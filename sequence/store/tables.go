@@ -79,11 +79,6 @@ func createFirst(database, first string) string {
 // schemaWayOut is the way out when tables are missing.
 const schemaWayOut = "have somebody who may create them run what `seqproxy schema` prints, once"
 
-// Found is the result of a look at the tables of a server.
-type Found struct {
-	Missing []string // names
-}
-
 // names returns the names of all tables, that of the sequences first.
 func (s *Schema) names() []string {
 	all := []string{s.Config.Table}
@@ -104,28 +99,25 @@ func (s *Schema) InTables() string {
 
 // LookForTables says which tables are missing, and returns the faults of the others that could lose
 // a committed number.
-func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, findings []error, err error) {
+func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (missing []string, findings []error, err error) {
 	rows, err := c.Query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.InTables())
 	if err != nil {
-		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", s.Table.Sequence, err)
+		return nil, nil, fmt.Errorf("look for table %s and those beside it: %w", s.Table.Sequence, err)
 	}
 	for _, name := range s.names() {
 		full := define.Quote(s.Config.Database) + "." + define.Quote(name)
 		at := slices.IndexFunc(rows, func(r []string) bool { return strings.EqualFold(r[0], name) })
 		switch {
 		case at < 0:
-			found.Missing = append(found.Missing, name)
+			missing = append(missing, name)
 		case rows[at][1] != "BASE TABLE":
 			findings = append(findings, s.Unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
 		case !strings.EqualFold(rows[at][2], "InnoDB"):
 			findings = append(findings, s.Unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
 		}
 	}
-	return found, findings, nil
+	return missing, findings, nil
 }
-
-// LacksFirst reports whether the first table is missing.
-func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s.Config.Table) }
 
 // lost returns the findings about tables that were there, as one that is made after them is. Empty
 // ones in their places would give numbers again, or forget what was dropped and who may serve.
@@ -181,12 +173,12 @@ func (s *Schema) EachMissing(missing []string, nameType string) (findings []erro
 }
 
 // soundTables is LookForTables up to the first finding.
-func (s *Schema) soundTables(ctx context.Context, c link.Raw) (Found, error) {
-	found, findings, err := s.LookForTables(ctx, c)
+func (s *Schema) soundTables(ctx context.Context, c link.Raw) (missing []string, err error) {
+	missing, findings, err := s.LookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
 	}
-	return found, err
+	return missing, err
 }
 
 // CheckTables implements [link.Tables], and keeps what it has found.
@@ -204,27 +196,28 @@ func (s *Schema) CheckTables(ctx context.Context, c link.Raw) error {
 
 // completeTables creates the missing tables if that is allowed, and checks the columns.
 func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error) {
-	found, err := s.soundTables(ctx, c)
+	missing, err := s.soundTables(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if len(found.Missing) > 0 {
+	if len(missing) > 0 {
 		if !s.Config.MayCreate() {
-			return nil, s.tablesMissing(found.Missing)
+			return nil, s.tablesMissing(missing)
 		}
 		// Another connection may be making them.
 		if err := s.making.Acquire(ctx); err != nil {
 			return nil, err
 		}
 		defer s.making.Release()
-		if found, err = s.soundTables(ctx, c); err != nil {
+		if missing, err = s.soundTables(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	if findings := s.lost(found.Missing); len(findings) > 0 {
+	if findings := s.lost(missing); len(findings) > 0 {
 		return nil, findings[0]
 	}
-	if found.LacksFirst(s) {
+	made := slices.Contains(missing, s.Config.Table)
+	if made {
 		if err := s.createOne(ctx, c, s.Config.Table, createFirst(s.Config.Database, s.Config.Table)); err != nil {
 			return nil, err
 		}
@@ -233,10 +226,9 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 	if err != nil {
 		return nil, err
 	}
-	made := found.LacksFirst(s)
 	for i := range OtherTables {
 		name := s.Config.Table + OtherTables[i].Suffix
-		if !slices.Contains(found.Missing, name) {
+		if !slices.Contains(missing, name) {
 			continue
 		}
 		if err := s.createOne(ctx, c, name, OtherTables[i].Statement(s.Config.Database, s.Config.Table, seen.NameType)); err != nil {
@@ -245,10 +237,10 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		made = true
 	}
 	if made {
-		s.Log.Info("sequence tables created", zap.Strings("tables", found.Missing))
-		if found, _, err := s.LookForTables(ctx, c); err != nil || len(found.Missing) > 0 {
+		s.Log.Info("sequence tables created", zap.Strings("tables", missing))
+		if missing, _, err := s.LookForTables(ctx, c); err != nil || len(missing) > 0 {
 			if err == nil {
-				err = s.tablesMissing(found.Missing)
+				err = s.tablesMissing(missing)
 			}
 			return nil, err
 		}
