@@ -240,7 +240,7 @@ func TestAProxyThatMeetsAServerAgainGoesByTheNewestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
-	if err := sequence.Inside(late).SettlePlan(t.Context()); err != nil {
+	if err := sequence.Inside(late).ReadPlan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := sequence.Inside(late).Plan(); got.UUID != now.UUID {

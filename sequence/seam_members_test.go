@@ -109,9 +109,6 @@ func (in Inner) ReadPlan(ctx context.Context) error {
 	return in.s.members.Reread(ctx, in.s.members.Now())
 }
 
-// SettlePlan is what follows when a server answers again.
-func (in Inner) SettlePlan(ctx context.Context) error { return in.s.members.Settle(ctx) }
-
 // MeetPlan waits until it is known which plan there is.
 func (in Inner) MeetPlan(ctx context.Context) error {
 	_, err := in.s.members.Ready(ctx)

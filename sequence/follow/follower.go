@@ -204,7 +204,7 @@ func (f *Follower) Refresh(ctx context.Context) error {
 		return errors.Join(failed...)
 	}
 	if back {
-		if err := f.members.Settle(ctx); err != nil {
+		if err := f.members.Reread(ctx, nil); err != nil {
 			return err
 		}
 	}

@@ -19,19 +19,21 @@ import (
 )
 
 // Reread asks the servers again which plan is in force, after one of them obeyed another plan than
-// old.
+// old. Without old one of them has answered again: it may be behind the plan, and others as well.
 func (a *Members) Reread(ctx context.Context, old *View) error {
 	if err := a.Changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
 	defer a.Changing.Release()
-	if a.Now() != old {
+	if old != nil && a.Now() != old {
 		return nil // somebody else did
 	}
 	return a.readLocked(ctx, true)
 }
 
-// readLocked asks all known servers which plan is in force, and takes it over. a.Changing is held.
+// readLocked asks all known servers which plan is in force, and takes it over. It brings those to the
+// plan that are behind it, and lets those go on that a change left frozen which came to nothing. One
+// with which that fails is left out. a.Changing is held.
 func (a *Members) readLocked(ctx context.Context, again bool) error {
 	if a.closed {
 		return link.ErrClosed
@@ -89,34 +91,13 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 			}
 		}
 	}
-	a.reconcile(ctx, met, &plan)
-	return a.enterLocked(&plan, met)
-}
-
-// reconcile brings servers to a plan that are behind it, and lets those go on that a change left
-// frozen which came to nothing, as those that were asked tell. One with which that fails is left
-// out. a.Changing is held.
-func (a *Members) reconcile(ctx context.Context, met []change.Met, plan *change.Plan) {
-	_, failed := change.Reconcile(ctx, met, plan, nil, nil)
-	for i, err := range failed {
+	_, broken := change.Reconcile(ctx, met, &plan, nil, nil)
+	for i, err := range broken {
 		if err != nil {
 			a.all[i].LeaveOut(err)
 		}
 	}
-}
-
-// Settle is reconcile after servers have answered again. They may know a newer plan.
-func (a *Members) Settle(ctx context.Context) error {
-	if err := a.Changing.Acquire(ctx); err != nil {
-		return err
-	}
-	defer a.Changing.Release()
-	met, plan := a.meet(ctx), &a.Now().Plan
-	if now, _ := change.Latest(met); now.Number > plan.Number {
-		return a.readLocked(ctx, true)
-	}
-	a.reconcile(ctx, met, plan)
-	return nil
+	return a.enterLocked(&plan, met)
 }
 
 // refuseOlder keeps this process from going back to an older plan than it knows of, by which a
