@@ -126,18 +126,11 @@ func (a *Members) refuseOlder(number uint64, met []change.Met) error {
 func (a *Members) meet(ctx context.Context) []change.Met {
 	met := make([]change.Met, len(a.all))
 	member.Each(ctx, a.all, func(ctx context.Context, i int, v *member.Server) error {
-		met[i].Store = steps.On(v.Store)
-		var said change.Report
-		conn, err := v.Conn(ctx)
-		if err == nil {
-			defer func() { _ = conn.Close() }()
-			said, err = v.Plans.Report(ctx, conn)
+		m := &met[i]
+		m.Store = steps.On(v.Store)
+		if m.Report, m.Err = m.Store.Report(ctx); m.Err != nil {
+			m.Report, m.Err = change.Report{}, fmt.Errorf("sequence server %s: %w", v.Name(), m.Err)
 		}
-		if err != nil {
-			met[i].Err = fmt.Errorf("sequence server %s: %w", v.Name(), err)
-			return nil
-		}
-		met[i].Report = said
 		return nil
 	})
 	return met

@@ -11,8 +11,16 @@ import (
 )
 
 // Report implements [change.Reader].
-func (s Store) Report(ctx context.Context) (change.Report, error) {
-	return s.Plans.Report(ctx, s.Pool())
+func (s Store) Report(ctx context.Context) (said change.Report, err error) {
+	conn, err := s.Conn(ctx)
+	if err != nil {
+		return said, err
+	}
+	defer func() { _ = conn.Close() }() // returns it; the pool closes a broken one
+	if said.Membership, _, err = s.Plans.Membership(ctx, conn); err == nil {
+		said.Plans, err = s.Plans.All(ctx, conn)
+	}
+	return said, err
 }
 
 // Look implements [change.Reader].

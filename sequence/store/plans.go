@@ -234,14 +234,6 @@ func (t PlanTable) FloorOf(ctx context.Context, on link.Querier, plan uint64, na
 	return floor, nil
 }
 
-// Report is what this server knows of plans.
-func (t PlanTable) Report(ctx context.Context, on link.Querier) (said change.Report, err error) {
-	if said.Membership, _, err = t.Membership(ctx, on); err == nil {
-		said.Plans, err = t.All(ctx, on)
-	}
-	return said, err
-}
-
 // frozen looks at a row whose id is the highest of its column: it may be exhausted, or
 // frozen by a change of plans. Then it is a row frozen where it stood.
 func (t PlanTable) frozen(ctx context.Context, on link.Querier, r *Row) error {
