@@ -62,7 +62,7 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	s.unknown.clear()
 	var lost error
 	if made.Above > 0 {
-		if lost = s.members.KeepMade(r.ctx, made.Row, made.Above); lost != nil {
+		if lost = s.members.First().Ceilings.KeepAbove(r.ctx, made.Row, made.Above); lost != nil {
 			without := ""
 			if made.Unordered {
 				without = ", without ORDER"

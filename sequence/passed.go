@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -33,17 +32,17 @@ func (e *unheardError) Error() string {
 
 // passedForGood makes sure that no proxy gives numbers up to r.past from memory any more once it
 // can ask a sequence server again, whatever fails over: r is a row as it was just written. The
-// counter itself is above, see keepAbove of package agree, so nothing but `past` tells a proxy that
+// counter itself is above, see KeepAbove of package group, so nothing but `past` tells a proxy that
 // has not asked yet that what it holds was used by somebody else. If all nodes have it, whoever is
 // promoted tells that. If all proxies obey it already, it does not matter who does. Where neither
 // is known a majority of the nodes has to have it, as of all else that must survive a fail-over.
 func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
-	members := s.members.Now().Members
+	v := s.members.First() // a group is the only member
 	onAll, lost := func() (bool, error) {
 		// A replica that does not answer may take all the time, which what comes next needs, too.
 		asking, stop := await.Half(ctx)
 		defer stop()
-		return s.members.Now().OnNodes(asking)
+		return v.Ceilings.OnNodes(asking)
 	}()
 	if !onAll || lost != nil {
 		wait := ctx
@@ -61,5 +60,5 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		}
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
-	return errors.Join(member.Each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepsPast(ctx, r) })...)
+	return v.Ceilings.KeepsPast(ctx, r)
 }

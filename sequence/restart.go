@@ -20,7 +20,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration, ofPe
 	defer stop()
 	s.startFollowing()
 
-	seen := make(map[*server]member.Tenure)
+	seen := new(member.Tenure)
 	for !s.members.Now().Enlisted(seen, s.timing.tenure) {
 		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)

@@ -140,7 +140,7 @@ func (in Inner) HasReserved() (all []uint64) {
 
 // Enlisted reports whether this process has given signs of life for long, where it takes numbers.
 func (in Inner) Enlisted() bool {
-	return in.s.members.Now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
+	return in.s.members.Now().Enlisted(new(member.Tenure), in.s.timing.tenure)
 }
 
 // ReadingPlan is held while the plan is read.

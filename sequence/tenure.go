@@ -13,7 +13,7 @@ var errEnlisting = errors.New("all proxies register again after a fail-over, and
 
 // waitForAll is waitForProxies, also for those whose registration a fail-over has lost.
 func (s *Sequences) waitForAll(ctx context.Context, version uint64) error {
-	seen := make(map[*server]member.Tenure)
+	seen := new(member.Tenure)
 	for s.members.Now().Enlisted(seen, s.timing.tenure); ; {
 		if err := s.waitForProxies(ctx, version); err != nil {
 			return err

@@ -49,11 +49,6 @@ func (a Definitions) Change(ctx context.Context, name string, f func(g *Agreed, 
 	return changed, err
 }
 
-// keepAbove is that of each member.
-func (a Definitions) keepAbove(ctx context.Context, name string, n uint64) error {
-	return errors.Join(member.Each(ctx, a.Members, func(ctx context.Context, _ int, v *member.Server) error { return v.Ceilings.KeepAbove(ctx, name, n) })...)
-}
-
 // Drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
 func (a Definitions) Drop(ctx context.Context, name string) (stored string, err error) {
 	// A row that was made again under another spelling has the mark of the old one from then on.
@@ -136,7 +131,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		return changed, fmt.Errorf("alter sequence %q: %w", define.ShownName(name), err)
 	}
 	if asked.Raises() {
-		err = a.keepAbove(ctx, changed.Name, changed.Past)
+		err = a.Members[0].Ceilings.KeepAbove(ctx, changed.Name, changed.Past)
 	}
 	return changed, err
 }
@@ -188,7 +183,7 @@ func (a Definitions) SetValue(ctx context.Context, name string, n uint64, used b
 		return changed, ok, fmt.Errorf("set the value of sequence %q: %w", name, err)
 	}
 	if ok {
-		err = a.keepAbove(ctx, name, lastBefore(n, used))
+		err = a.Members[0].Ceilings.KeepAbove(ctx, name, lastBefore(n, used))
 	}
 	return changed, ok, err
 }
@@ -213,7 +208,7 @@ func (a Definitions) RaiseAbove(ctx context.Context, name string, floor uint64) 
 	case beyond:
 		return store.Row{}, raised, nil
 	}
-	return changed, raised, a.keepAbove(ctx, name, floor)
+	return changed, raised, a.Members[0].Ceilings.KeepAbove(ctx, name, floor)
 }
 
 // BeginAgain lets a sequence that has come to its end begin again at its minimum, and says how many

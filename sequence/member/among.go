@@ -54,19 +54,6 @@ func (a *Among) Live() []*Server {
 // Each calls f for members at the same time, each within TryTime if there are several, and returns
 // the errors. i is the position in members.
 func Each(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
-	one := f
-	if len(members) > 1 {
-		one = func(ctx context.Context, i int, v *Server) error {
-			ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
-			defer stop()
-			return f(ctx, i, v)
-		}
-	}
-	return Patiently(ctx, members, one)
-}
-
-// Patiently is Each with all of ctx's time for every member.
-func Patiently(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
 	if len(members) == 1 {
 		if err := f(ctx, 0, members[0]); err != nil {
 			return []error{err}
@@ -77,6 +64,8 @@ func Patiently(ctx context.Context, members []*Server, f func(ctx context.Contex
 	var wg sync.WaitGroup
 	for i, v := range members {
 		wg.Go(func() {
+			ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
+			defer stop()
 			if errs[i] = f(ctx, i, v); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", v.Name(), errs[i])
 			}

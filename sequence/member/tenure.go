@@ -27,12 +27,12 @@ func (v *Server) stays(now *link.Choice) {
 
 // servingFor is for how long the node in use has been the same, by heartbeats, or by a caller that
 // asks repeatedly with the same seen.
-func (v *Server) servingFor(seen map[*Server]Tenure) time.Duration {
+func (v *Server) servingFor(seen *Tenure) time.Duration {
 	now := v.Current()
-	if seen[v].node != now || now == nil {
-		seen[v] = Tenure{node: now, since: time.Now()}
+	if seen.node != now || now == nil {
+		*seen = Tenure{node: now, since: time.Now()}
 	}
-	since := seen[v].since
+	since := seen.since
 	if t := v.tenure.Load(); t != nil && t.node == now && time.Since(t.last) < v.timing.Stale && t.since.Before(since) {
 		since = t.since
 	}

@@ -120,29 +120,12 @@ func proxiesOf(ctx context.Context, members []*Server) (lists [][]store.Proxy, f
 	return lists, failed
 }
 
-// Enlisted reports whether all proxies have had the time to register on the nodes in use, which is
-// tenure. The caller asks repeatedly with the same seen.
-func (a *Among) Enlisted(seen map[*Server]Tenure, tenure time.Duration) bool {
-	all := true
-	for _, v := range a.Live() {
-		all = (!v.Ceilings.InForce() || v.servingFor(seen) >= tenure) && all
-	}
-	return all
-}
-
-// OnNodes waits until commits on groups among the members are on their other nodes. all: on each of
-// them; err: on no majority.
-func (a *Among) OnNodes(ctx context.Context) (all bool, err error) {
-	on := make([]bool, len(a.Members))
-	failed := Each(ctx, a.Members, func(ctx context.Context, i int, v *Server) (err error) {
-		on[i], err = v.Ceilings.OnNodes(ctx)
-		return err
-	})
-	all = true
-	for _, each := range on {
-		all = all && each
-	}
-	return all, errors.Join(failed...)
+// Enlisted reports whether all proxies have had the time to register on the node in use, which is
+// tenure. The caller asks repeatedly with the same seen. A group is the only member, and has several
+// nodes.
+func (a *Among) Enlisted(seen *Tenure, tenure time.Duration) bool {
+	v := a.Members[0]
+	return !v.Ceilings.InForce() || v.servingFor(seen) >= tenure
 }
 
 // A member that was restored from an old backup may have lost ceilings of the others, and be the

@@ -81,23 +81,22 @@ func (a *Members) HomeUp(name string) bool {
 // stays one after a fail-over. Where such numbers are given without replicas it is enough that no
 // fail-over has lost that yet. A node may lag for as long as ctx has time, and patience.
 func (a *Members) OrderedForGood(ctx context.Context, r *store.Row, withoutReplica bool, patience time.Duration) error {
-	return errors.Join(member.Patiently(ctx, a.Now().Members, func(ctx context.Context, _ int, v *member.Server) error {
-		if !v.Ceilings.InForce() {
-			return nil
+	v := a.First()
+	if !v.Ceilings.InForce() { // several are no groups
+		return nil
+	}
+	if !withoutReplica {
+		// All of them: a takeover brings over how far others have come, and not what they are.
+		if err := v.Ceilings.ShownOn(ctx, patience, len(v.Nodes())); err != nil {
+			return err
 		}
-		if !withoutReplica {
-			// All of them: a takeover brings over how far others have come, and not what they are.
-			if err := v.Ceilings.ShownOn(ctx, patience, len(v.Nodes())); err != nil {
-				return err
-			}
-		}
-		// Another node may have taken over since it was written, and have been asked instead.
-		stored, err := v.Look(ctx, r.Name)
-		if err == nil && (!stored.Def.Order || stored.Version < r.Version) {
-			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.Name, v.At())
-		}
-		return err
-	})...)
+	}
+	// Another node may have taken over since it was written, and have been asked instead.
+	stored, err := v.Look(ctx, r.Name)
+	if err == nil && (!stored.Def.Order || stored.Version < r.Version) {
+		err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.Name, v.At())
+	}
+	return err
 }
 
 // Find reads the row that name means. No such row is ErrUnknown.

@@ -35,14 +35,6 @@ func (a *Members) GiveBack(ctx context.Context, name string, epoch uint64, seg s
 	return false, nil
 }
 
-// KeepMade is keepAbove of those members that can be reached, for a sequence that was made to go on
-// above n.
-func (a *Members) KeepMade(ctx context.Context, name string, n uint64) error {
-	return a.Under(ctx, func(w *View) error {
-		return w.OnLive(ctx, func(ctx context.Context, v *member.Server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
-	})
-}
-
 // RaiseTo moves the counters ahead to floor, which is n or above: of those members that can be
 // reached, and at least of one. at is n or above, and none of them gives a number up to there any
 // more, after a fail-over neither.
