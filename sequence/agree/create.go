@@ -137,7 +137,7 @@ func (a Definitions) dividable(d *define.Definition) error {
 		return store.NotDivided(a.Members[0].Share(), d.Name, d.Increment)
 	case d.Cycle:
 		return define.NeedsOneServer("sequence %q: CYCLE", d.Name)
-	case d.Kind.HasClock() && a.InSteps():
+	case d.Kind.HasClock() && a.Members[0].Share().InSteps():
 		return define.NeedsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
 	}
 	return nil

@@ -13,17 +13,12 @@ import (
 // Among is the members in use at one time. It never changes.
 type Among struct {
 	Number  uint64    // of the plan; 0: there is none, and one server
-	Block   uint64    // numbers in a block of the plan; 0 if it has none
-	IDs     []string  // their ids in the plan, by position
 	Members []*Server // by position, at least one
 	Ahead   uint64    // see CeilingAhead
 }
 
 // Several reports whether numbers are divided among members.
 func (a *Among) Several() bool { return a.Number != 0 && len(a.Members) > 1 }
-
-// InSteps reports whether members count in steps, and have no blocks.
-func (a *Among) InSteps() bool { return a.Number != 0 && a.Block == 0 }
 
 // ShareOf returns the first member's share of a sequence. Those of the others differ only in the
 // place.

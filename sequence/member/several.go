@@ -76,8 +76,8 @@ func (s *Several) order(among *Among, name string, n uint64) []int {
 	if !ok {
 		next = rand.IntN(count)
 	}
-	if b := among.Block; b != 0 && floor%b != 0 && among.ShareOf(name).Width(n) <= b-floor%b {
-		next = int(floor / b % uint64(count))
+	if h := among.ShareOf(name); h.InBlocks() && floor%h.Block != 0 && h.Width(n) <= h.Block-floor%h.Block {
+		next = int(floor / h.Block % uint64(count))
 	}
 	live, away := make([]int, 0, count), []int(nil)
 	for i := range count {
@@ -129,7 +129,7 @@ func (s *Several) Home(among *Among, name string) *Server {
 	if !ordered {
 		return nil
 	}
-	return among.Members[max(0, slices.Index(among.IDs, home))]
+	return among.Members[max(0, slices.IndexFunc(among.Members, func(v *Server) bool { return v.Share().ID == home }))]
 }
 
 // maxHomes bounds how many members are tried for one reservation of an ORDER sequence when each

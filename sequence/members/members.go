@@ -71,6 +71,9 @@ type View struct {
 	member.Among
 }
 
+// InSteps reports whether members count in steps, and have no blocks.
+func (w *View) InSteps() bool { return w.Plan.Interleave == change.InterleaveStep }
+
 // New does no I/O.
 func New(o Options) *Members {
 	a := &Members{opts: o, log: o.Log, Marks: o.Marks, Ahead: member.CeilingAhead, Changing: await.NewLock(), ID: rand.Text()}

@@ -136,26 +136,13 @@ func (a *Members) meet(ctx context.Context) []change.Met {
 	return met
 }
 
-// amongOf is what members know of a plan.
-func amongOf(plan *change.Plan) (w member.Among) {
-	w.Number = plan.Number
-	if plan.Interleave == change.InterleaveBlock {
-		w.Block = plan.Block
-	}
-	for _, m := range plan.Members {
-		w.IDs = append(w.IDs, m.ID)
-	}
-	return w
-}
-
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
 // a.Changing is held.
 func (a *Members) enterLocked(plan *change.Plan, met []change.Met) error {
 	if now := a.Now(); now.Settled && now.Number == plan.Number {
 		return nil
 	}
-	w := &View{Settled: true, Plan: *plan, Among: amongOf(plan)}
-	w.Ahead = a.Ahead
+	w := &View{Settled: true, Plan: *plan, Among: member.Among{Number: plan.Number, Ahead: a.Ahead}}
 	if plan.Number == 0 {
 		w.Members = a.all[:1]
 		a.Use(w, []*segment.Share{nil})
