@@ -52,13 +52,13 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 		if reserved := p.id(t, define.CounterName(define.WorkerName("photos", 200))); reserved > k.TickAt(time.Now().UnixNano()) {
 			t.Errorf("after a clean stop ticks are reserved up to %v", k.TimeOf(reserved))
 		}
-		if n := s.Stats().Rewinds; n != 0 {
+		if n := rewinds(s); n != 0 {
 			t.Errorf("%d rows have gone back", n)
 		}
 	}
 	wantWorker(p.open(t, workerID(200), stateIn(dir)), 200)
 	time.Sleep(2 * sequence.UsualTiming().Follow) // others look at the rows
-	if n := any.Stats().Rewinds; n != 0 {
+	if n := rewinds(any); n != 0 {
 		t.Errorf("to others %d rows have gone back", n)
 	}
 }

@@ -238,7 +238,7 @@ func TestListShowsTheTableAndWhatIsInMemory(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	stats := s.Stats()
-	if stats.Given != 3 || stats.Cached != 97 || stats.Reserved != 100 || stats.Reservations != 1 || stats.Waits != 1 || stats.Sequences != 1 {
+	if stats.Given != 3 || stats.Cached != 97 || stats.Reserved != 100 || reservations(s, sequence.ReservedOK) != 1 || stats.Waits != 1 || stats.Sequences != 1 {
 		t.Errorf("got %+v, want 3 given and 97 held of the 100 of one reservation", stats)
 	}
 }

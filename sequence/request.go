@@ -52,7 +52,6 @@ func (r request) failed(name string, err error) error {
 			return err
 		}
 	}
-	s.counters.Errors.Add(1)
 	if cause := context.Cause(r.ctx); cause != nil {
 		if !errors.Is(cause, await.ErrPatience) {
 			return cause

@@ -256,7 +256,7 @@ func TestRowThatGoesBackIsRaisedAndLogged(t *testing.T) {
 				}
 				last = n
 			}
-			if got := s.Stats().Rewinds; got != 1 {
+			if got := rewinds(s); got != 1 {
 				t.Errorf("got %d rewinds counted, want 1", got)
 			}
 			if got := logs.FilterField(zap.String("remedy", "REPAIR SEQUENCE `photos`")).Len(); got != 1 {
@@ -587,7 +587,7 @@ func TestNoReservationWaitsForAChangeOfDefinitions(t *testing.T) {
 			t.Fatalf("got %d after %d", n, last)
 		}
 	}
-	if got := s.Stats().Rewinds; got == 0 {
+	if got := rewinds(s); got == 0 {
 		t.Error("no row was raised, so this shows little")
 	}
 }

@@ -360,7 +360,6 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		if errors.Is(err, ErrUnfit) {
 			break
 		}
-		s.counters.Errors.Add(1)
 		if errors.Is(err, store.OutcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}

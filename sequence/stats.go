@@ -19,17 +19,13 @@ import (
 // Stats counts since New. Reserved is Given, Cached and Unused together. Only what is Unused, and
 // what is in memory at a crash, can be a gap.
 type Stats struct {
-	Sequences    int    // known here
-	Cached       uint64 // numbers in memory, not given yet, also while they are given back
-	Given        uint64 // numbers handed out
-	Reserved     uint64 // numbers reserved, also those of which that is not known
-	Unused       stats.UnusedCounts
-	Reservations uint64 // segments reserved
-	Prefetches   uint64 // reservations begun while nobody waited
-	Waits        uint64 // takes that found nothing in memory
-	Retries      uint64 // reservations repeated after a deadlock or lock timeout
-	Errors       uint64 // requests to the sequence server that failed
-	Rewinds      uint64 // reservations refused because the row had gone back
+	Sequences int    // known here
+	Cached    uint64 // numbers in memory, not given yet, also while they are given back
+	Given     uint64 // numbers handed out
+	Reserved  uint64 // numbers reserved, also those of which that is not known
+	Unused    stats.UnusedCounts
+	Waits     uint64 // takes that found nothing in memory
+	Retries   uint64 // reservations repeated after a deadlock or lock timeout
 }
 
 // Info is one sequence as it is seen from here.
@@ -94,8 +90,8 @@ func (s *Sequences) Stats() Stats {
 	sum.Unused.Add(&lost)
 	return Stats{
 		Sequences: sequences,
-		Cached:    sum.Cached, Given: sum.Given, Reserved: sum.Reserved + lost.Sum(), Unused: sum.Unused, Waits: sum.Waits, Prefetches: sum.Fetches,
-		Reservations: s.counters.Reservations.Load(), Retries: s.counters.Retries.Load(), Errors: s.counters.Errors.Load(), Rewinds: s.counters.Rewinds.Load(),
+		Cached:    sum.Cached, Given: sum.Given, Reserved: sum.Reserved + lost.Sum(), Unused: sum.Unused, Waits: sum.Waits,
+		Retries: s.counters.Retries.Load(),
 	}
 }
 

@@ -364,3 +364,19 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	}
 	more("a changed rule", stats.UnusedAlter, 10) // another proxy is registered
 }
+
+// reservations is how many attempts of a process to reserve ended so.
+func reservations(s *sequence.Sequences, result sequence.Result) (n uint64) {
+	for _, st := range s.ServerStats() {
+		n += st.Durations[result].Count()
+	}
+	return n
+}
+
+// rewinds is how many rows a process has found to have gone back.
+func rewinds(s *sequence.Sequences) (n uint64) {
+	for _, st := range s.ServerStats() {
+		n += st.Rewinds
+	}
+	return n
+}

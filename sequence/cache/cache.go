@@ -104,10 +104,9 @@ type Cache struct {
 	dry        bool         // nothing remains beyond the cache: no prefetch until the next caller
 	resting    bool         // the server is unfit: no prefetch until the next take
 
-	end     error // not nil: the cache gives nothing any more
-	buried  bool  // its counts are kept elsewhere
-	waits   uint64
-	fetches uint64 // reservations that began without a waiting caller
+	end    error // not nil: the cache gives nothing any more
+	buried bool  // its counts are kept elsewhere
+	waits  uint64
 }
 
 // New makes the cache of a sequence whose row was read as found. It starts nothing.
@@ -231,9 +230,6 @@ func (c *Cache) fly(ctx context.Context) {
 			c.flying = false
 			c.mu.Unlock()
 			return
-		}
-		if c.line.first == nil {
-			c.fetches++
 		}
 		c.mu.Unlock()
 

@@ -100,7 +100,7 @@ func (c *Cache) Tally() stats.Tally {
 }
 
 func (c *Cache) tallyLocked() stats.Tally {
-	return stats.Tally{Reserved: c.stock.reserved, Cached: c.stock.cached + c.stock.leaving, Given: c.stock.given, Waits: c.waits, Fetches: c.fetches, Unused: c.stock.gaps}
+	return stats.Tally{Reserved: c.stock.reserved, Cached: c.stock.cached + c.stock.leaving, Given: c.stock.given, Waits: c.waits, Unused: c.stock.gaps}
 }
 
 // GivesNow reports whether numbers are in memory, and if not, the known reason why none can be

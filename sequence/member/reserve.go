@@ -21,14 +21,12 @@ import (
 // that follows. Each attempt ends with an outcome, and each outcome has a remedy.
 func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
 	if err := v.Marks.Ready(); err != nil {
-		v.counters.Errors.Add(1)
 		v.counters.Tried(name, &v.Trials, stats.ReservedError, 0)
 		return store.Grant{}, Due{}, err
 	}
 	begin := time.Now()
 	if v.witness(ctx, among, name) {
 		v.counters.Tried(name, &v.Trials, ResultOf(store.OutcomeOldPlan, nil), time.Since(begin))
-		v.counters.Errors.Add(1)
 		return store.Grant{}, Due{}, store.OutcomeOldPlan
 	}
 	n := want
@@ -70,9 +68,6 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		}
 		v.counters.Tried(name, &v.Trials, result, took)
 		if !again {
-			if !errors.Is(err, define.ErrUnknown) && !errors.Is(err, define.ErrExhausted) {
-				v.counters.Errors.Add(1)
-			}
 			return store.Grant{}, Due{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.Config.Database))
 		}
 		wait := v.Config.Link.Timing.Conflict << number

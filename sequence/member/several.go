@@ -184,7 +184,6 @@ func (s *Several) reserveAlone(ctx context.Context, among *Among, name string, w
 	left, err := s.agreement.BeginAgain(ctx, v, name, need)
 	switch {
 	case err != nil:
-		v.counters.Errors.Add(1)
 		return store.Grant{}, Due{}, store.WithGrants(err, v.Config.Database)
 	case left < need:
 		return store.Grant{}, Due{}, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}

@@ -7,8 +7,8 @@ import (
 
 // Counters are the counts of servers, and those that no cache owns.
 type Counters struct {
-	Reservations, Retries, Errors, Rewinds atomic.Uint64
-	Lost                                   Lost // of all sequences
+	Retries atomic.Uint64
+	Lost    Lost // of all sequences
 
 	Scores *Scores
 }
@@ -20,9 +20,6 @@ func (c *Counters) score(name string) *Score { return c.Scores.Find(name) }
 func (c *Counters) Tried(name string, on *Trials, result Result, took time.Duration) {
 	c.score(name).attempts[result].Add(1)
 	on.Durations[result].Add(took)
-	if result == ReservedOK {
-		c.Reservations.Add(1)
-	}
 }
 
 // Lose counts numbers that were reserved, or may have been, and that no cache has seen.
@@ -33,7 +30,6 @@ func (c *Counters) Lose(name string, why Unused, n uint64) {
 
 // WentBack counts a row that has gone back on a server.
 func (c *Counters) WentBack(name string, on *Trials) {
-	c.Rewinds.Add(1)
 	c.score(name).rewinds.Add(1)
 	on.rewinds.Add(1)
 }

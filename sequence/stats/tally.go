@@ -2,8 +2,8 @@ package stats
 
 // Tally is what each cache counts itself.
 type Tally struct {
-	Reserved, Cached, Given, Waits, Fetches uint64
-	Unused                                  UnusedCounts
+	Reserved, Cached, Given, Waits uint64
+	Unused                         UnusedCounts
 }
 
 // Add adds the counts of o.
@@ -13,5 +13,4 @@ func (t *Tally) Add(o *Tally) {
 	t.Given += o.Given
 	t.Unused.Add(&o.Unused)
 	t.Waits += o.Waits
-	t.Fetches += o.Fetches
 }

@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
@@ -28,7 +27,6 @@ type reserver struct{ *Counter }
 func (t reserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
 	v := t.all.Server
 	if err := t.all.State.Ready(); err != nil {
-		t.all.Common.Counters.Errors.Add(1)
 		return store.Grant{}, err
 	}
 	name, begin := t.cache.Name, time.Now()
@@ -55,9 +53,6 @@ func (t reserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.
 		t.all.Common.Counters.Retries.Add(1)
 	}
 	t.all.Common.Counters.Tried(name, &v.Trials, result, took)
-	if !errors.Is(err, define.ErrExhausted) {
-		t.all.Common.Counters.Errors.Add(1)
-	}
 	return store.Grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
 }
 
