@@ -31,24 +31,15 @@ type Ask func(ctx context.Context, text string) ([][]string, error)
 type ExaminedNode struct {
 	Addr string
 	Err  error // it could not be reached, logged in to or asked; the rest is empty then
-	// Findings would keep numbers from being reserved there, or could repeat them. Those that are
-	// an *UnfitError say what mends them.
-	Findings []error
+	// Its Findings, with those of the tables, would keep numbers from being reserved there, or could
+	// repeat them. Those that are an *UnfitError say what mends them.
+	link.Examined
 
-	Identity string // what the server calls itself for life
-	Place    string // differs between servers that run at the same time
-	ReadOnly bool
-	// the cluster that it commits in, or the replication group that it is a member of; empty: none
-	Cluster string
-	Source  string // whom it replicates from, if that runs
-	// SourceErr says why Source could not be asked for.
-	SourceErr error
-	Flush     string  // innodb_flush_log_at_trx_commit
-	Missing   bool    // the table of the sequences is not there, or may not be seen
-	Lacking   int     // how many tables are not there, that one included
-	Maximum   uint64  // of the id column, 0 if it is not known
-	NameType  string  // of the name column, with character set and collation
-	Owners    []Owner // the columns that own sequences
+	Missing  bool    // the table of the sequences is not there, or may not be seen
+	Lacking  int     // how many tables are not there, that one included
+	Maximum  uint64  // of the id column, 0 if it is not known
+	NameType string  // of the name column, with character set and collation
+	Owners   []Owner // the columns that own sequences
 
 	Membership Membership // ID "": the server is no member of a plan
 	Plans      []Plan
@@ -108,10 +99,7 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 
 func (s *Sequences) examineNode(ctx context.Context, v *server, n *link.Node, visit func(Ask)) (found ExaminedNode, stands link.Standing) {
 	stands, err := v.Examine(ctx, n, func(conn *sql.Conn, is *link.Examined) error {
-		found = ExaminedNode{
-			Identity: is.Identity, Place: is.Place, ReadOnly: is.ReadOnly, Cluster: is.Cluster,
-			Source: is.Source, SourceErr: is.SourceErr, Flush: is.Flush, Findings: is.Findings,
-		}
+		found = ExaminedNode{Examined: *is}
 		return s.examineOver(ctx, v, n, conn, &found, visit)
 	})
 	if err != nil {
