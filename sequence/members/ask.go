@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"seqproxy/sequence/agree"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
@@ -100,12 +101,8 @@ func (a *Members) OrderedForGood(ctx context.Context, r *store.Row, withoutRepli
 }
 
 // Find reads the row that name means. No such row is ErrUnknown.
-func (a *Members) Find(ctx context.Context, name string) (found store.Row, err error) {
-	err = a.Under(ctx, func(w *View) (err error) {
-		found, err = a.definitions(w).Find(ctx, name)
-		return err
-	})
-	return found, err
+func (a *Members) Find(ctx context.Context, name string) (store.Row, error) {
+	return asked(ctx, a, func(d agree.Definitions) (store.Row, error) { return d.Find(ctx, name) })
 }
 
 // List reads all rows, of the members that can be reached.

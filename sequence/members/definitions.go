@@ -13,40 +13,33 @@ import (
 // definitions is what is defined on members.
 func (a *Members) definitions(w *View) agree.Definitions { return agree.Of(&w.Among, a.Next) }
 
-// Create is [agree.Definitions.Create].
-func (a *Members) Create(ctx context.Context, o agree.New, def define.Definition) (made agree.Made, err error) {
+// asked is what f returns of the members in use.
+func asked[T any](ctx context.Context, a *Members, f func(d agree.Definitions) (T, error)) (got T, err error) {
 	err = a.Under(ctx, func(w *View) error {
-		made, err = a.definitions(w).Create(ctx, o, def)
+		got, err = f(a.definitions(w))
 		return err
 	})
-	return made, err
+	return got, err
+}
+
+// Create is [agree.Definitions.Create].
+func (a *Members) Create(ctx context.Context, o agree.New, def define.Definition) (agree.Made, error) {
+	return asked(ctx, a, func(d agree.Definitions) (agree.Made, error) { return d.Create(ctx, o, def) })
 }
 
 // LimitOfNew is [agree.Definitions.LimitOfNew].
-func (a *Members) LimitOfNew(ctx context.Context, def *define.Definition) (limit uint64, err error) {
-	err = a.Under(ctx, func(w *View) error {
-		limit, err = a.definitions(w).LimitOfNew(def)
-		return err
-	})
-	return limit, err
+func (a *Members) LimitOfNew(ctx context.Context, def *define.Definition) (uint64, error) {
+	return asked(ctx, a, func(d agree.Definitions) (uint64, error) { return d.LimitOfNew(def) })
 }
 
 // Drop is [agree.Definitions.Drop].
 func (a *Members) Drop(ctx context.Context, name string) (stored string, err error) {
-	err = a.Under(ctx, func(w *View) error {
-		stored, err = a.definitions(w).Drop(ctx, name)
-		return err
-	})
-	return stored, err
+	return asked(ctx, a, func(d agree.Definitions) (string, error) { return d.Drop(ctx, name) })
 }
 
 // Alter is [agree.Definitions.Alter].
-func (a *Members) Alter(ctx context.Context, name string, asked define.Alteration, only uint64) (changed store.Row, err error) {
-	err = a.Under(ctx, func(w *View) error {
-		changed, err = a.definitions(w).Alter(ctx, name, asked, only)
-		return err
-	})
-	return changed, err
+func (a *Members) Alter(ctx context.Context, name string, of define.Alteration, only uint64) (store.Row, error) {
+	return asked(ctx, a, func(d agree.Definitions) (store.Row, error) { return d.Alter(ctx, name, of, only) })
 }
 
 // Restart is [agree.Definitions.Restart].
