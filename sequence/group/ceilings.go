@@ -42,10 +42,9 @@ type Ceilings struct {
 	// unseen, for ORDER: other nodes did not confirm that the node still is the holder.
 	unseen atomic.Bool
 
-	mu      sync.Mutex
-	under   uint64              // guarded by mu; the node of the ceilings, as nodes.changes
-	by      map[string]uint64   // guarded by mu; by the table's spelling. A ceiling only rises.
-	opening map[string]struct{} // guarded by mu; windows that are opened ahead of need
+	known limit.Known // by choice of the node in use
+
+	mu sync.Mutex
 	// failing: the last window could not be opened, which was logged. Guarded by mu.
 	failing bool
 }
@@ -62,44 +61,14 @@ func New(tables *store.Store, patience Patience) *Ceilings {
 	return &Ceilings{Store: tables, patience: patience, takingOver: await.NewLock()}
 }
 
-// forget forgets all, for another holder.
-func (g *Ceilings) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.by = nil
-}
-
-// ofNode returns what is remembered of the node in use, and forgets another one's. The caller has
-// locked g.mu.
-func (g *Ceilings) ofNode() map[string]uint64 {
-	if node := g.Changes(); g.under != node || g.by == nil {
-		g.under, g.by = node, make(map[string]uint64)
-	}
-	return g.by
-}
-
 // Learn records a ceiling on the node in use.
-func (g *Ceilings) Learn(name string, ceiling uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	by := g.ofNode()
-	by[name] = max(by[name], ceiling)
-}
+func (g *Ceilings) Learn(name string, ceiling uint64) { g.known.Learn(g.Changes(), name, ceiling) }
 
 // Drop forgets the ceiling of a sequence, which turned out to be another one.
-func (g *Ceilings) Drop(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.by, name)
-}
+func (g *Ceilings) Drop(name string) { g.known.Drop(name) }
 
 // Ceiling returns that of a sequence on the node in use.
-func (g *Ceilings) Ceiling(name string) (uint64, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	ceiling, ok := g.ofNode()[name]
-	return ceiling, ok
-}
+func (g *Ceilings) Ceiling(name string) (uint64, bool) { return g.known.Get(g.Changes(), name) }
 
 // InForce reports whether numbers are given only below a ceiling: the server is a group.
 func (g *Ceilings) InForce() bool { return !planted.Fault(planted.CeilingReplica) && g.Grouped() }

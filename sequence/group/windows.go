@@ -29,23 +29,12 @@ func (g *Ceilings) WindowDue(name string, last, n uint64) bool {
 // OpenNext opens the next window of a sequence that reserves n numbers at a time, unless another
 // caller does.
 func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
-	g.mu.Lock()
-	if g.opening == nil {
-		g.opening = make(map[string]struct{})
-	}
-	_, begun := g.opening[name]
-	g.opening[name] = struct{}{}
-	g.mu.Unlock()
-	if begun {
-		return
-	}
-	if err := g.openWindow(ctx, name, n); g.IsMoved(err) {
-		// Otherwise it is logged; a caller that reaches the ceiling gets the error again.
-		g.Moved()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.opening, name)
+	g.known.Once(name, func() {
+		if err := g.openWindow(ctx, name, n); g.IsMoved(err) {
+			// Otherwise it is logged; a caller that reaches the ceiling gets the error again.
+			g.Moved()
+		}
+	})
 }
 
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless another
@@ -64,8 +53,9 @@ func (g *Ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	lost := errors.As(err, new(*limit.SeenError))
 	switch {
 	case lost && !g.failing:
+		ceiling, _ := g.Ceiling(name)
 		g.Log.Warn("windows not raised", logfield.Sequence(define.ShownName(name)),
-			zap.Uint64("ceiling", g.by[name]), logfield.Err(err))
+			zap.Uint64("ceiling", ceiling), logfield.Err(err))
 	case err == nil && g.failing:
 		g.Log.Info("windows raised again", logfield.Sequence(define.ShownName(name)))
 	}

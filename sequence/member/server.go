@@ -9,6 +9,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/group"
+	"seqproxy/sequence/limit"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -28,7 +29,7 @@ type Server struct {
 	away     atomic.Bool            // it is left out while others serve
 	forgot   atomic.Bool            // see TakeForgot
 	lowest   lowest
-	recorded recorded
+	recorded limit.Known // its ceilings, by plan
 }
 
 // Options are those of a [Server].

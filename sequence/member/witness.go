@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.uber.org/zap"
 
@@ -33,40 +32,10 @@ import (
 // numbers a second.
 const CeilingAhead = 1 << 36
 
-// recorded is a member's known ceilings under one plan. They only rise.
-type recorded struct {
-	mu      sync.Mutex
-	plan    uint64              // guarded by mu
-	of      map[string]uint64   // guarded by mu; by the table's spelling
-	raising map[string]struct{} // guarded by mu; those that are being raised ahead of need
-}
-
-// under empties what belongs to another plan. r.mu is locked.
-func (r *recorded) under(plan uint64) {
-	if r.plan != plan || r.of == nil {
-		r.plan, r.of, r.raising = plan, make(map[string]uint64), make(map[string]struct{})
-	}
-}
-
-func (r *recorded) get(plan uint64, name string) (ceiling uint64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.under(plan)
-	ceiling, ok = r.of[name]
-	return ceiling, ok
-}
-
-func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.under(plan)
-	r.of[name] = max(r.of[name], ceiling)
-}
-
 // RecordedCeiling is the ceiling of this member for a sequence under a plan, 0 if no witness has
 // recorded one yet.
 func (v *Server) RecordedCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
-	if ceiling, ok := v.recorded.get(plan, name); ok {
+	if ceiling, ok := v.recorded.Get(plan, name); ok {
 		return ceiling, nil
 	}
 	return v.readCeiling(ctx, on, name, plan)
@@ -80,7 +49,7 @@ func (v *Server) readCeiling(ctx context.Context, on link.Querier, name string, 
 		return 0, fmt.Errorf("read the ceiling of sequence %q from table %s: %w", name, v.Table.Limit, err)
 	}
 	if ceiling > 0 {
-		v.recorded.learn(plan, name, ceiling)
+		v.recorded.Learn(plan, name, ceiling)
 	}
 	return ceiling, nil
 }
@@ -98,7 +67,7 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	if !ok {
 		return 0, store.OutcomeNoRoom
 	}
-	before, _ := v.recorded.get(h.Plan, name)
+	before, _ := v.recorded.Get(h.Plan, name)
 	known, err := v.readCeiling(ctx, v.Pool(), name, h.Plan)
 	if err != nil {
 		return 0, err
@@ -111,7 +80,7 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	if err := v.RecordCeiling(ctx, among, h, name, ceiling); err != nil {
 		return left, err
 	}
-	v.recorded.learn(h.Plan, name, ceiling)
+	v.recorded.Learn(h.Plan, name, ceiling)
 	return 0, nil
 }
 
@@ -132,28 +101,18 @@ func (v *Server) aheadOf(among *Among, name string) uint64 {
 // witnessDue reports whether it is time to raise the ceiling, after numbers up to last were
 // reserved.
 func (v *Server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
-	ceiling, ok := v.recorded.get(h.Plan, name)
+	ceiling, ok := v.recorded.Get(h.Plan, name)
 	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (segment.CeilingAbove(last, highest, ahead)-min(last, highest))/2
 }
 
 // raiseAhead raises the ceiling of v for n more numbers, unless that is in progress.
 func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n uint64) {
-	r := &v.recorded
-	r.mu.Lock()
-	r.under(v.Share().Plan)
-	_, begun := r.raising[name]
-	r.raising[name] = struct{}{}
-	r.mu.Unlock()
-	if begun {
-		return
-	}
-	if _, err := v.raiseByWitness(ctx, among, name, n); err != nil {
-		// who reaches it gets the error
-		v.Log.Debug("ceiling not raised ahead", logfield.Sequence(define.ShownName(name)), logfield.Err(err))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.raising, name)
+	v.recorded.Once(name, func() {
+		if _, err := v.raiseByWitness(ctx, among, name, n); err != nil {
+			// who reaches it gets the error
+			v.Log.Debug("ceiling not raised ahead", logfield.Sequence(define.ShownName(name)), logfield.Err(err))
+		}
+	})
 }
 
 // RecordCeiling makes other members record a ceiling of v, of which one is enough, and then v
