@@ -39,6 +39,7 @@ type Login struct {
 
 	wish   protocol.Capability // flags to ask for as well, if the server has them
 	access *access             // of the shard
+	probe  bool                // the proxy asks how the node is
 }
 
 // Conn is a logged-in connection to a server. It belongs to one session. One goroutine uses it at a
@@ -132,8 +133,10 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	node.counts.connecting.Add(1)
 	nc, err := node.dial(until{ctx, deadline})
 	var c *Conn
+	greeted := false
 	if err == nil {
 		c, err = logInBy(deadline, nc, shard, node, login)
+		greeted = !errors.Is(err, protocol.ErrNoGreeting)
 	}
 	node.counts.connecting.Add(-1)
 	if err == nil {
@@ -156,13 +159,16 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		node.meet(refused)
 		return nil, refused
 	}
-	if isTimeout(err) && ctx.Err() == nil { // the server is silent; the caller did not give up
+	late := isTimeout(err)
+	if late && !greeted && ctx.Err() == nil { // the server is silent; the caller did not give up
 		node.markUnreachable()
 	}
 	err = explain(err)
 	if ctx.Err() == nil && !errors.Is(err, errRecently) {
 		node.count(err)
-		node.meet(err)
+		if !late || !greeted || login.probe { // else it is the account that has to wait
+			node.meet(err)
+		}
 	}
 	return nil, unreachable(err)
 }

@@ -194,6 +194,7 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 		wish:         protocol.SessionTrack, // shows whether the OK describes the session
 		Collation:    latin1SwedishCI,
 		access:       t.access,
+		probe:        true,
 	})
 	if err != nil {
 		return err

@@ -67,6 +67,9 @@ const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive 
 // ErrNoTLS says that the server does not offer the TLS that is demanded.
 var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
+// ErrNoGreeting says that a server's greeting could not be read, which is no fault of an account.
+var ErrNoGreeting = errors.New("read greeting")
+
 // largestPacket is the client's packet limit in a login to a server: the largest possible.
 const largestPacket = 1 << 30
 
@@ -80,7 +83,7 @@ const maxAuthRounds = 16
 func ReadGreeting(pc Packets) (*Greeting, error) {
 	payload, err := pc.ReadPacket(loginLimit)
 	if err != nil {
-		return nil, fmt.Errorf("read greeting: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNoGreeting, err)
 	}
 	return ParseGreeting(payload)
 }

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -671,6 +672,94 @@ func TestAClientThatNeverAnswersIsNotTheServersFault(t *testing.T) {
 	w.ended()
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 		t.Errorf("another client at once: %v", err)
+	}
+}
+
+// slowJudge is a server that asks every login for a password, and is right with any, but does not
+// answer those of "late". It refuses all commands.
+func slowJudge(t *testing.T) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const offered = protocol.Relayable | protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth
+	serve := func(nc net.Conn) error {
+		defer nc.Close()
+		c, err := protocol.NewConn(nc, 0, 0)
+		if err != nil {
+			return err
+		}
+		greeting := protocol.Greeting{Version: "8.4.3", Salt: protocol.NewSalt(), Capabilities: offered, Collation: 45, Plugin: "mysql_native_password"}
+		p, _ := greeting.Append(nil)
+		if err := c.WritePacket(p); err != nil {
+			return err
+		}
+		if p, err = c.ReadPacket(1 << 16); err != nil {
+			return err
+		}
+		asked, err := protocol.ParseHandshakeResponse(p, offered)
+		if err != nil {
+			return err
+		}
+		answers := protocol.AppendOK(nil, 0, protocol.OK{Status: protocol.Autocommit})[protocol.HeaderSize:]
+		if asked.User == "late" {
+			answers = nil
+		}
+		if err := c.WritePacket(append([]byte("\xfemysql_native_password\x00"), bytes.Repeat([]byte("s"), 21)...)); err != nil {
+			return err
+		}
+		for {
+			if _, err := c.ReadPacket(1 << 16); err != nil {
+				return err
+			}
+			if answers != nil {
+				err = c.WritePacket(answers)
+			}
+			if err != nil {
+				return err
+			}
+			if asked.User != "late" {
+				answers = protocol.AppendERR(nil, 0, 1820, "HY000", "not here")[protocol.HeaderSize:]
+			}
+		}
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { _ = serve(nc) }) // it ends with the proxy's connection
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		running.Wait()
+	})
+	return l.Addr().String()
+}
+
+// A server may delay its verdict on an account that has failed before. The account then waits, but
+// nobody else, and who tries goes on to be slowed down.
+func TestALateVerdictConcernsItsAccountAndCountsAsAFailure(t *testing.T) {
+	judge := slowJudge(t)
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		byServer(o)
+		o.FailedLogins, o.FailedLoginDelay = 1, 100*time.Millisecond
+	}, Backend: func(o *backend.Options) {
+		o.Shards[0].Nodes, o.Probe, o.ConnectTimeout = []string{judge}, backend.Credentials{}, 2*time.Second
+	}})
+	login := func(user string) wireLogin {
+		return wireLogin{User: &user, Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth, Packing: notPacked}
+	}
+	e.Wire(t, e.Addr(), login("app"))
+	if refusal := e.refusal(t, e.Addr(), login("late")); !strings.Contains(refusal.Message, "timeout") {
+		t.Errorf("a login without a verdict: got %v, want one that names the timeout", refusal)
+	}
+	e.Wire(t, e.Addr(), login("app")) // at once
+	if n := e.Logs.FilterMessage("logins delayed").Len(); n != 1 {
+		t.Errorf("the log has %d lines about delayed logins, want 1", n)
 	}
 }
 
