@@ -138,6 +138,24 @@ func TestTooManyDelayedLoginsOfAnAddressAreRefused(t *testing.T) {
 	}
 }
 
+// An application with an old password may share its address with an admin.
+func TestTheAdminAddressCountsFailuresOfItsOwn(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		o.FailedLogins, o.FailedLoginDelay = 1, time.Minute // longer than a client waits for its answer
+	}})
+	e.slowDown(t, "127.0.0.1")
+	atAdmin := func(change func(*mysql.Config)) error { return ping(t, e.config(e.AdminAddr(), "", change)) }
+	if err := atAdmin(nil); err != nil {
+		t.Errorf("an admin, behind failures where clients connect: %v", err)
+	}
+	refused := e.Logs.FilterMessage("login refused").Len()
+	checkError(t, "wrong password at the admin address", atAdmin(wrongPassword), 1045)
+	e.awaitRefused(t, refused+1)
+	if n := e.Logs.FilterMessage("logins delayed").Len(); n != 2 {
+		t.Errorf("the log has %d lines about delayed logins, want one for each address", n)
+	}
+}
+
 func TestChangesOfUserCountAsLogins(t *testing.T) {
 	for name, relay := range map[string]bool{"known to the proxy": false, "known to the server": true} {
 		t.Run(name, func(t *testing.T) {

@@ -11,10 +11,18 @@ import (
 	"seqproxy/protocol"
 )
 
+// failures are those of the address that the client came to.
+func (l *Login) failures() *Failures {
+	if l.AtAdmin {
+		return l.gate.AtAdmin
+	}
+	return l.gate.Failed
+}
+
 // backOff delays the judgement of a login if its address has failed too often. An error ends the
 // session, and the client has its answer.
 func (l *Login) backOff(ctx context.Context) error {
-	f, rules := l.gate.Failed, &l.policy.Failures
+	f, rules := l.failures(), &l.policy.Failures
 	if !f.Any() {
 		return nil
 	}
@@ -56,7 +64,7 @@ func (l *Login) backOff(ctx context.Context) error {
 
 // judged notes the result of a login.
 func (l *Login) judged(err error) {
-	f, rules := l.gate.Failed, &l.policy.Failures
+	f, rules := l.failures(), &l.policy.Failures
 	if err == nil && !f.Any() {
 		return
 	}

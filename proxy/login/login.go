@@ -36,6 +36,7 @@ type Session interface {
 // Gate is what the logins of one proxy share.
 type Gate struct {
 	Failed     *Failures
+	AtAdmin    *Failures // at the admin address: what clients fail keeps no admin out
 	Counts     Counts
 	Attributes protocol.Attrs  // of every connection to a server
 	Stopping   <-chan struct{} // closed when the proxy stops

@@ -52,7 +52,7 @@ func NewShared(killer *kill.Killer, version string, log *zap.Logger) *Shared {
 		Stopping: make(chan struct{}), Killer: killer, Log: log, Counters: stats.Counters{Since: time.Now()},
 		texts: statement.NewCache(cachedTexts), ReceivePeriod: receivePeriod,
 	}
-	s.Gate = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(version), Stopping: s.Stopping, Log: log}
+	s.Gate = login.Gate{Failed: login.NewFailures(), AtAdmin: login.NewFailures(), Attributes: login.ProxyAttributes(version), Stopping: s.Stopping, Log: log}
 	return s
 }
 
