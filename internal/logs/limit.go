@@ -136,6 +136,9 @@ func (l *limiter) subject(about, fields []zapcore.Field) uint64 {
 			}
 			_, _ = h.WriteString(f.Key)
 			_, _ = h.WriteString(f.String)
+			if text, ok := f.Interface.([]byte); ok { // zap.ByteString
+				_, _ = h.Write(text)
+			}
 			for n := uint64(f.Integer); n > 0; n >>= 8 {
 				_ = h.WriteByte(byte(n))
 			}

@@ -61,6 +61,7 @@ func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
 	for i := range 20 {
 		proxy.Info("many", logfield.Sequence(fmt.Sprint(i)))
 		proxy.Info("codes", logfield.Code(uint16(i%5)))
+		proxy.Info("statements", zap.ByteString(logfield.NameStatement, []byte{'a' + byte(i%3)}))
 		proxy.Debug("debug")
 		proxy.Info(logfield.EventAudit)
 	}
@@ -71,12 +72,12 @@ func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, omitted := written(t, path)
-	for event, want := range map[string]int{"equal": 4, "many": 10, "codes": 10, "debug": 20, logfield.EventAudit: 20, "error": 30} {
+	for event, want := range map[string]int{"equal": 4, "many": 10, "codes": 10, "statements": 9, "debug": 20, logfield.EventAudit: 20, "error": 30} {
 		if lines[event] != want {
 			t.Errorf("%s: got %d lines, want %d", event, lines[event], want)
 		}
 	}
-	want := map[string]int{"warn proxy equal": 17, "info proxy many": 10, "info proxy codes": 10, "error  error": 20}
+	want := map[string]int{"warn proxy equal": 17, "info proxy many": 10, "info proxy codes": 10, "info proxy statements": 11, "error  error": 20}
 	if fmt.Sprint(omitted) != fmt.Sprint(want) {
 		t.Errorf("left out: got %v, want %v", omitted, want)
 	}
