@@ -95,6 +95,32 @@ func TestATextMayReadWhatItsInsertLeft(t *testing.T) {
 	}
 }
 
+// Servers read two bytes of COM_SET_OPTION, however many there are.
+func TestAnOptionOfAnyLengthIsReadAsByTheServer(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	options := []string{"\x00\x00", "\x00\x00\x00", "\x00\x00" + strings.Repeat("\x01", 100)}
+	if o.Servers[0].IsMariaDB() {
+		options = append(options, "\x00")
+	}
+	for _, option := range options {
+		w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ protocol.MultiStatements})
+		if answer := w.do(protocol.ComSetOption, option); answer[4] == 0xff {
+			t.Fatalf("%.5q: %v", option, serverError(t, answer))
+		}
+		if answer := w.query("DO 1; DO 2"); answer[4] != 0 {
+			t.Errorf("%.5q: the server has no several statements: %v", option, serverError(t, answer))
+		}
+		const hides = "CREATE PROCEDURE p() DO 1; INSERT INTO photos (title) VALUES ('x')"
+		if answer := w.query(hides); answer[4] == 0 {
+			t.Errorf("%.5q: %s was relayed", option, hides)
+		} else if err := serverError(t, answer); err.Code != 1235 {
+			t.Errorf("%.5q: %s: got %v, want 1235", option, hides, err)
+		}
+		w.query("DROP PROCEDURE IF EXISTS p")
+	}
+}
+
 func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
 		opts.Bindings = []proxy.Binding{filledPhotos, {Table: "Upper", Column: "id", Sequence: "photos"}}

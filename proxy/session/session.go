@@ -230,7 +230,8 @@ func (s *Session) command(payload []byte) error {
 
 // setOption relays COM_SET_OPTION and keeps it for other shards.
 func (s *Session) setOption(payload []byte) error {
-	option := append([]byte(nil), payload[1:]...)
+	option := make([]byte, 2) // as servers read it: MariaDB puts a zero behind what is shorter
+	copy(option, payload[1:])
 	if s.routes.Default() == nil {
 		s.reply(protocol.OK{})
 		return nil

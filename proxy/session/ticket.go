@@ -145,7 +145,7 @@ func (ts *tickets) asksForID(st *statement.Statement) bool {
 
 // severalAgreed reports whether a text may be of several statements.
 func (f *facts) severalAgreed() bool {
-	if len(f.state.Option) == 2 { // of the last COM_SET_OPTION
+	if len(f.state.Option) > 0 { // of the last COM_SET_OPTION
 		return f.state.Option[0] == 0 && f.state.Option[1] == 0
 	}
 	return f.at.login.Capabilities.Has(protocol.MultiStatements)

@@ -70,7 +70,7 @@ type State struct {
 	Metadata bool
 	// WaitTimeout is the value of wait_timeout that was set; 0: none. It may be UnknownTimeout.
 	WaitTimeout time.Duration
-	// Option is the argument of the last COM_SET_OPTION.
+	// Option is the argument of the last COM_SET_OPTION: two bytes, or none.
 	Option []byte
 
 	// Pins are the reasons to keep the connection.
