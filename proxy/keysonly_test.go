@@ -63,6 +63,7 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 	}
 
 	w := e.Wire(t, e.Addr(), wireLogin{})
+	long := strings.Repeat("x", 257) // no server has such names
 	for _, cmd := range []struct {
 		cmd protocol.Command
 		arg string
@@ -79,6 +80,12 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 		{protocol.ComStmtPrepare, "SELECT * FROM t", false},
 		{protocol.ComQuery, "", false},
 		{protocol.ComCreateDB, "x", false},
+		{protocol.ComInitDB, long, false},
+		{protocol.ComQuery, "USE " + long, false},
+		{protocol.ComQuery, "SET @" + long + " = 1", false},
+		{protocol.ComQuery, "SET @@session." + long + " = 1", false},
+		{protocol.ComQuery, "SET time_zone = '" + long + "'", true},
+		{protocol.ComQuery, "SELECT @@time_zone", false},
 	} {
 		got := w.do(cmd.cmd, cmd.arg)
 		if ok := got[4] != 0xff; ok != cmd.ok {

@@ -136,10 +136,20 @@ func (f *Facts) function(name string) (value any, ok bool) {
 	return nil, false
 }
 
+// mostVariables bounds the variables that a session without a server has set. Only a server knows
+// which ones there are.
+const mostVariables = 1000
+
 // Set carries out a SET in a session without a server; false: it needs one.
 func Set(s *state.State, st *statement.Statement, sql []byte) bool {
+	if len(s.Sysvars)+len(s.Uservars)+len(st.Assignments) > mostVariables {
+		return false
+	}
 	for i := range st.Assignments {
 		a := &st.Assignments[i]
+		if len(a.Name) > state.LongestName {
+			return false
+		}
 		switch a.Target {
 		case statement.SessionVariable:
 			if string(a.Name) == "autocommit" {

@@ -166,6 +166,9 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 		return err
 	}
 	if shard == nil { // without a shard no schema can be missing
+		if len(schema) > state.LongestName {
+			return t.at.noServer()
+		}
 		t.state.Schema = schema
 		t.state.LastAnswer = state.OurOK
 		t.relay.reply(protocol.OK{})

@@ -8,6 +8,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
+// LongestName bounds names and values where no server refuses long ones, in bytes: servers allow 64
+// characters.
+const LongestName = 256
+
 // HereName returns the name of a system variable in State.here: the older one, which all servers
 // had.
 func HereName(name string) string {
@@ -56,6 +60,12 @@ func (st *State) SetHere(name, value string) {
 
 // keepHere records the value of a variable. nil means a value that only a server would know.
 func (st *State) keepHere(name string, value any) {
+	if text, is := value.(string); is {
+		value = strings.Clone(text)
+		if len(text) > LongestName {
+			value = nil
+		}
+	}
 	if st.here == nil {
 		st.here = make(map[string]any)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -121,6 +122,7 @@ func TestSetTransactionIsOfTheNextTransactionAlone(t *testing.T) {
 }
 
 func TestASetIsCarriedOrPins(t *testing.T) {
+	thousand := strings.Repeat("0", 1000)
 	for text, want := range map[string]struct {
 		system string
 		user   string
@@ -130,6 +132,8 @@ func TestASetIsCarriedOrPins(t *testing.T) {
 		"SET SESSION sql_mode = ''":         {system: "sql_mode"},
 		"SET @a = 1":                        {user: "a"},
 		"SET @a = 1 + 1":                    {pins: 1 << PinUserVariable},
+		"SET @a = 0." + thousand:            {pins: 1 << PinUserVariable},
+		"SET @a = '" + thousand + "'":       {user: "a"},
 		"SET @`\u00e4` = 1":                 {pins: 1 << PinVariableName},
 		"SET insert_id = 5":                 {pins: 1 << PinInsertID},
 		"SET timestamp = 5":                 {pins: 1 << PinTimestamp},

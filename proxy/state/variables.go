@@ -20,6 +20,9 @@ type userVariable struct {
 // session to another connection.
 const longestLiteral = 64 << 10
 
+// longestNumber is longestLiteral for a number, which the session keeps as it is written.
+const longestNumber = 256
+
 // isNumber reports whether a literal is a number or a word (TRUE, NULL), which always means the
 // same. Others are '...', "...", X'..', 0x.., _charset'..'.
 func isNumber(literal string) bool {
@@ -86,7 +89,11 @@ func (st *State) SetVariables(s *statement.Statement, text []byte) {
 				st.pin(PinVariableName)
 				continue
 			}
-			if !a.Literal || len(value) > longestLiteral {
+			longest := longestLiteral
+			if isNumber(value) {
+				longest = longestNumber
+			}
+			if !a.Literal || len(value) > longest {
 				delete(st.Uservars, name)
 				st.pin(PinUserVariable)
 				continue
@@ -163,7 +170,7 @@ func (st *State) setSystem(name, value string, literal bool) {
 }
 
 func (st *State) setCharset(name string) {
-	st.Charset, st.Mode.Charset = strings.ToLower(name), lex.CharsetByName(name)
+	st.Charset, st.Mode.Charset = strings.Clone(strings.ToLower(name)), lex.CharsetByName(name)
 	st.ModeUnknown = false
 	if st.Mode.Charset == lex.Unsupported { // DEFAULT, a number, an expression
 		st.LoseMode()
