@@ -225,8 +225,7 @@ func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	}
 }
 
-// A wait for memory ends with the session's client, and by KILL, and others go on. The limit may
-// change meanwhile.
+// A wait for memory ends with the session's client, and by KILL, and others go on.
 func TestAWaitForMemoryEnds(t *testing.T) {
 	const size = 1 << 20
 	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
@@ -238,20 +237,55 @@ func TestAWaitForMemoryEnds(t *testing.T) {
 	}
 	first := begin()
 	eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
-	gone, killed, stays := begin(), begin(), begin()
-	e.awaitWaiting(t, 3)
+	gone, killed, interrupted, stays := begin(), begin(), begin(), begin()
+	e.awaitWaiting(t, 4)
 	gone.Close()
-	e.awaitWaiting(t, 2)
+	e.awaitWaiting(t, 3)
 	exec(t, e.Conn(t, "", nil), "KILL "+killed.id())
 	killed.ended()
+	e.awaitWaiting(t, 2)
+	exec(t, e.Conn(t, "", nil), "KILL QUERY "+interrupted.id())
 	e.awaitWaiting(t, 1)
-	if _, _, _, waits := e.Proxy.StatementMemory(); waits != 3 {
-		t.Errorf("%d statements have waited, want 3", waits)
+	interrupted.send(text[100_000:])
+	if got := serverError(t, interrupted.receive(protocol.ShapeResult, nil)); got.Code != 1317 {
+		t.Errorf("after KILL QUERY: got %v, want 1317", got)
+	}
+	interrupted.ping("a wait that was interrupted")
+	if _, _, _, waits := e.Proxy.StatementMemory(); waits != 4 {
+		t.Errorf("%d statements have waited, want 4", waits)
 	}
 	first.send(text[100_000:])
 	first.receive(protocol.ShapeResult, nil)
 	stays.send(text[100_000:])
 	stays.receive(protocol.ShapeResult, nil)
+	e.noMemoryTaken(t)
+}
+
+// Statements that are under way for long do not keep the memory from others without an end.
+func TestAWaitForMemoryIsBounded(t *testing.T) {
+	const size = 1 << 20
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.StatementMemory, o.PauseTimeout = 2*size, 100*time.Millisecond }})
+	createSequence(t, e, "photos")
+	lock := e.DirectConn(t, 0, "", nil)
+	exec(t, lock, "DO GET_LOCK('memory', 0)")
+	holder, waiter := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked}), e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
+	holder.send(largeText("SELECT NEXTVAL('photos'), GET_LOCK('memory', 100)", size))
+	eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
+	text := largeText("SELECT 1", size)
+	waiter.send(text)
+	if got := serverError(t, waiter.receive(protocol.ShapeResult, nil)); got.Code != 1041 || !strings.Contains(got.Message, "statement_memory") {
+		t.Errorf("got %v, want 1041 that names statement_memory", got)
+	}
+	waiter.ping("a wait that was too long")
+	exec(t, lock, "DO RELEASE_LOCK('memory')")
+	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
+		t.Error(serverError(t, answer))
+	}
+	e.noMemoryTaken(t)
+	waiter.send(text)
+	if answer := waiter.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
+		t.Error(serverError(t, answer))
+	}
 	e.noMemoryTaken(t)
 }
 

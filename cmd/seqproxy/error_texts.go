@@ -31,6 +31,7 @@ var errorTexts = []struct {
 		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](alarms.md)); `SEQPROXY RESUME`"},
 		{1053, "08S01", "the proxy stops; the statement was not executed", "connect again and repeat it"},
 		{1159, "08S01", "a large statement came too slowly while others waited for memory", "raise `statement_memory`"},
+		{1041, "HY000", "a large statement waited for memory for `pause_timeout`", "raise `statement_memory`, or end long statements"},
 		{4031, "HY000", "a session without a server was idle for `wait_timeout`", "connect again, as with MySQL"},
 	}},
 	{"Logins", []errorEntry{

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -48,7 +49,8 @@ type memoryShare struct {
 }
 
 // take waits for a share for a statement of size bytes: for the text, and for the text that it may
-// be rewritten to. A statement beyond the whole memory takes all of it.
+// be rewritten to. A statement beyond the whole memory takes all of it. After a *ServerError the
+// statement is skipped, and the session goes on.
 func (m *memoryShare) take(size int) error {
 	m.give() // a session with a share must not wait for one
 	of := m.at.set.memory
@@ -60,15 +62,45 @@ func (m *memoryShare) take(size int) error {
 		if m.holdsLocks() {
 			from = of.beyond
 		}
-		err := from.Acquire(m.at.ctx, n)
+		err := m.await(from, n)
 		of.waiting.Add(-1)
 		if err != nil {
-			return fmt.Errorf("%w: waiting for memory: %w", errClientGone, err)
+			return err
 		}
 	}
 	of.used.Add(n)
 	m.of, m.from, m.bytes = of, from, n
 	return nil
+}
+
+// await waits for n bytes. KILL QUERY, PauseTimeout and the session's end stop the wait with an
+// error.
+func (m *memoryShare) await(from *semaphore.Weighted, n int64) error {
+	p := m.at.patience
+	spent := p.Spent()
+	p.Done() // begins the wait, which the timer may end at once
+	late, ended := false, make(chan struct{})
+	timer := time.AfterFunc(m.at.set.PauseTimeout, func() {
+		late = true
+		p.Interrupt()
+		close(ended)
+	})
+	err := from.Acquire(p, n)
+	if !timer.Stop() {
+		<-ended // it must not interrupt a later wait
+	}
+	err = p.Over(err)
+	p.Spend(spent - p.Spent()) // the time of the statement begins after the wait
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, keys.ErrInterrupted):
+		return fmt.Errorf("%w: waiting for memory: %w", errClientGone, err)
+	case late:
+		return protocol.Errorf(mysql.ER_OUT_OF_RESOURCES, "HY000",
+			"seqproxy: statements of other clients have taken the memory for large ones (statement_memory) for %s (pause_timeout)", m.at.set.PauseTimeout)
+	}
+	return err
 }
 
 // holdsLocks reports whether the session may have locks that others wait for.

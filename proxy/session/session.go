@@ -265,7 +265,7 @@ func (s *Session) await() error {
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
 			s.slow.round(stats.Clock())
-			return s.share.takeIn(size)
+			return s.takeIn(size)
 		}
 	}
 	now := stats.Clock()
@@ -287,6 +287,22 @@ func (s *Session) await() error {
 	if err == nil && look {
 		return s.dropClosed()
 	}
+	return err
+}
+
+// takeIn reads a large command with size bytes of payload. If its wait for memory was ended, it
+// skips the command and answers with the reason.
+func (s *Session) takeIn(size int) error {
+	err := s.share.takeIn(size)
+	var refused *protocol.ServerError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	s.tally.Kind, s.unreached = stats.KindHere, true
+	if err = s.skipCommand(); err == nil {
+		err = s.failed(refused)
+	}
+	s.tally.Handled(err)
 	return err
 }
 

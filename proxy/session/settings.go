@@ -109,7 +109,7 @@ type KeyOptions struct {
 
 // StatementOptions bound statements.
 type StatementOptions struct {
-	// PauseTimeout is how long a command waits for a paused shard.
+	// PauseTimeout is how long a command waits for a paused shard, or for memory.
 	PauseTimeout time.Duration
 	WriteTimeout time.Duration // how long a client may leave an answer unread
 	// SlowStatement is the duration from which a statement is logged as slow; 0: none is.
