@@ -147,10 +147,27 @@ func (c *Config) addWarnings() {
 		}
 	}
 	c.warnTrust()
+	c.warnKeys()
 	c.warnHTTP()
 	c.warnAdmins()
 	c.warnOpen("listen", c.Listen, func(string) bool { return true })
 	c.warnOpen("admin.listen", c.Admin.Listen, func(user string) bool { return c.IsAdmin(user) || c.IsMonitor(user) })
+}
+
+// warnKeys warns of private keys that everybody may read.
+func (c *Config) warnKeys() {
+	warn := func(key, path string) {
+		if info, err := os.Stat(path); err == nil && worldReadable(info) {
+			c.warn("%s: %s", key, closeIt(path))
+		}
+	}
+	warn("tls.key_file", c.TLS.KeyFile)
+	for i := range c.Sequence.Servers {
+		warn(sequenceServerKey(i)+".tls_key_file", c.Sequence.Servers[i].KeyFile)
+	}
+	for i := range c.Shards {
+		warn(shardKey(c, i)+".tls_key_file", c.Shards[i].KeyFile)
+	}
 }
 
 // warnOpen warns of users without a password who may log in at an address that other machines can

@@ -41,10 +41,13 @@ func ReadPasswordFile(path string) (password Secret, warning string, err error) 
 		return Secret{}, "", fmt.Errorf("%s holds more than one line", path)
 	}
 	if worldReadable(info) {
-		warning = fmt.Sprintf("%s is readable by everybody; chmod 600 it", path)
+		warning = closeIt(path)
 	}
 	return NewSecret(line), warning, nil
 }
+
+// closeIt is the warning of a secret that everybody may read.
+func closeIt(path string) string { return path + " is readable by everybody; chmod 600 it" }
 
 func worldReadable(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0 }
 

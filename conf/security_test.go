@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,5 +86,36 @@ func TestFilesOfAServersTLSAreFoundBesideTheFile(t *testing.T) {
 	}
 	if got := c.Shard("s").CAFile; got != ca.File {
 		t.Errorf("got %s, want %s", got, ca.File)
+	}
+}
+
+func TestAPrivateKeyThatEverybodyMayReadIsWarnedOf(t *testing.T) {
+	dir := t.TempDir()
+	writeKeyPair(t, dir)
+	const pair = "tls_cert_file = 'server.crt'\ntls_key_file = 'server.key'\n"
+	text := strings.Replace(shardText("db1:3306", pair), "[[sequence.server]]", "[[sequence.server]]\n"+pair, 1) +
+		"[tls]\ncert_file = 'server.crt'\nkey_file = 'server.key'\n"
+	key := filepath.Join(dir, "server.key")
+	for mode, want := range map[os.FileMode][]string{
+		0o640: nil,
+		0o644: {"tls.key_file: " + key, "sequence.server #1.tls_key_file: " + key, `shard["s"].tls_key_file: ` + key},
+	} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse(filepath.Join(dir, "f.toml"), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.Warnings()
+		if len(got) != len(want) {
+			t.Errorf("%o: got %q, want %q", mode, got, want)
+			continue
+		}
+		for i := range want {
+			if !strings.Contains(got[i], want[i]+" is readable by everybody") {
+				t.Errorf("%o: got %q, want %q", mode, got[i], want[i])
+			}
+		}
 	}
 }
