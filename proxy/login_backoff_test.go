@@ -141,6 +141,7 @@ func TestTooManyDelayedLoginsOfAnAddressAreRefused(t *testing.T) {
 // An application with an old password may share its address with an admin.
 func TestTheAdminAddressCountsFailuresOfItsOwn(t *testing.T) {
 	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		o.LoginTimeout = 2 * time.Minute
 		o.FailedLogins, o.FailedLoginDelay = 1, time.Minute // longer than a client waits for its answer
 	}})
 	e.slowDown(t, "127.0.0.1")
