@@ -74,6 +74,61 @@ func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
 	}
 }
 
+// Otherwise anybody who can log in could end a sequence: everybody's next INSERT would be error 4084.
+func TestWhoMayNotInsertIntoATableMovesNoCounterByAKeyOfHisOwn(t *testing.T) {
+	s := bound(filledPhotos)
+	stranger := proxy.User{Name: "stranger", Password: "p"}
+	options := s.Proxy
+	s.Proxy = func(o *proxy.Options) { options(o); o.Users = append(o.Users, stranger) }
+	o := newOracle(t, s, "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o.fresh(t)
+	o.Servers[0].Exec(t, "CREATE USER stranger IDENTIFIED BY 'p'")
+	t.Cleanup(func() { o.Servers[0].Exec(t, "DROP USER stranger") })
+	photos, end := o.Schemas[0]+".photos", "9223372036854775807"
+	c, strange := o.Conn(t, o.Schemas[0], nil), o.Conn(t, "", func(c *mysql.Config) {
+		c.User, c.Passwd, c.MultiStatements = stranger.Name, stranger.Password, true
+	})
+	exec(t, c, "INSERT INTO photos (title) VALUES ('a')")
+	for _, text := range []string{
+		"INSERT INTO " + photos + " (id) VALUES (" + end + ")",
+		"REPLACE " + photos + " SET title = 'b', id = " + end,
+		"INSERT INTO " + photos + " (id) VALUES (NULL), (" + end + ")",
+		"DO 1; INSERT INTO " + photos + " (id) VALUES (" + end + ")",
+	} {
+		wantError(t, strange, 1142, text)
+	}
+	for _, text := range []string{"INSERT INTO " + photos + " (id) VALUES (" + end + ")", "INSERT INTO " + photos + " (id, title) VALUES (" + end + ", ?)"} {
+		_, err := strange.PrepareContext(t.Context(), text)
+		if refused := new(mysql.MySQLError); !errors.As(err, &refused) || refused.Number != 1142 {
+			t.Errorf("PREPARE of %s: got %v, want 1142", text, err)
+		}
+	}
+	// What the sequence has in memory is used up, so that the counter itself counts.
+	exec(t, c, "FLUSH SEQUENCES", "INSERT INTO photos (title) VALUES ('c')")
+	if got := value(t, c, "SELECT MAX(id) < 100000 FROM photos"); got != "1" {
+		t.Errorf("keys below 100000: got %s, want 1", got)
+	}
+	// Who may insert moves it, by a text and by PREPARE.
+	o.Servers[0].Exec(t, "GRANT INSERT ON "+photos+" TO stranger")
+	exec(t, strange, "INSERT INTO "+photos+" (id) VALUES (200000)")
+	exec(t, c, "INSERT INTO photos (title) VALUES ('d')")
+	if got := value(t, c, "SELECT MAX(id) > 200000 FROM photos"); got != "1" {
+		t.Errorf("keys above 200000: got %s, want 1", got)
+	}
+	prepared, err := strange.PrepareContext(t.Context(), "INSERT INTO "+photos+" (id) VALUES (400000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	if _, err := prepared.ExecContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "INSERT INTO photos (title) VALUES ('e')")
+	if got := value(t, c, "SELECT MAX(id) > 400000 FROM photos"); got != "1" {
+		t.Errorf("keys above 400000: got %s, want 1", got)
+	}
+}
+
 // The server tells the names of columns in character_set_results. Where that is no set in which a
 // name can be read, the INSERT is refused.
 func TestColumnsThatAreToldInAWideCharacterSetHideNoneThatIsFilledIn(t *testing.T) {

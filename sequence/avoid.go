@@ -29,21 +29,10 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 		if err != nil {
 			return err
 		}
-		if !q.kind.IsPlain() {
-			if q.kind.HasClock() {
-				return nil // no two keys are of one tick, worker and counter
-			}
-			if q.periods != nil {
-				q.periods.avoid(numbers)
-				return nil // as below
-			}
-			numbers = q.countersOf(numbers)
-			if !q.kind.Rises() {
-				takeOut(s.cachesOf(q), numbers)
-				return nil // the counter of a key of somebody else's may be anywhere
-			}
+		if s.takeOut(q, numbers) == 0 {
+			return nil
 		}
-		err = s.avoid(ctx, q, numbers, deadline)
+		err = s.moveFor(ctx, q, numbers, deadline)
 		if !again || !errors.Is(err, ErrUnknown) {
 			return err
 		}
@@ -51,17 +40,47 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 	}
 }
 
-func (s *Sequences) avoid(ctx context.Context, q *sequence, numbers []uint64, deadline time.Time) error {
-	highest, end := uint64(0), q.numbers.Highest()
+// AvoidHere takes numbers out of memory, as Avoid does. enough reports whether Avoid would do no
+// more than that, and not move the counter.
+func (s *Sequences) AvoidHere(ctx context.Context, name []byte, numbers []uint64) (enough bool, err error) {
+	q, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
+	if err != nil {
+		return false, err
+	}
+	return s.takeOut(q, numbers) == 0, nil
+}
+
+// takeOut takes numbers out of memory. It returns the highest, as a counter, if the counter has to
+// be moved for it, else 0.
+func (s *Sequences) takeOut(q *sequence, numbers []uint64) (highest uint64) {
+	if !q.kind.IsPlain() {
+		if q.kind.HasClock() {
+			return 0 // no two keys are of one tick, worker and counter
+		}
+		if q.periods != nil {
+			q.periods.avoid(numbers)
+			return 0 // as below
+		}
+		numbers = q.countersOf(numbers)
+	}
+	spent := takeOut(s.cachesOf(q), numbers)
+	if !q.kind.Rises() {
+		return 0 // the counter of a key of somebody else's may be anywhere
+	}
+	end := q.numbers.Highest()
 	for _, n := range numbers {
 		if n <= end { // what is above its maximum the sequence never gives
 			highest = max(highest, n)
 		}
 	}
-	caches := s.cachesOf(q)
-	if highest <= takeOut(caches, numbers) {
-		return nil
+	if highest <= spent {
+		return 0
 	}
+	return highest
+}
+
+// moveFor moves a counter above numbers that a client has chosen.
+func (s *Sequences) moveFor(ctx context.Context, q *sequence, numbers []uint64, deadline time.Time) error {
 	// While this is held no reservation is in flight: the caches have all that was reserved here.
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
@@ -69,7 +88,8 @@ func (s *Sequences) avoid(ctx context.Context, q *sequence, numbers []uint64, de
 		return r.failed(q.name, err)
 	}
 	defer q.numbers.Reserving.Release()
-	if highest <= takeOut(caches, numbers) {
+	highest := s.takeOut(q, numbers)
+	if highest == 0 {
 		return nil
 	}
 	if !s.begin() {

@@ -86,7 +86,7 @@ func (in Inner) MoveAbove(ctx context.Context, c Cache, n uint64) error {
 
 // Avoid has numbers be given to nobody.
 func (in Inner) Avoid(ctx context.Context, c Cache, numbers []uint64, deadline time.Time) error {
-	return in.s.avoid(ctx, c.q, numbers, deadline)
+	return in.s.moveFor(ctx, c.q, numbers, deadline)
 }
 
 // Spell has a cache be known by one more spelling.

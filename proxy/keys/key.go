@@ -9,12 +9,23 @@ import (
 	"seqproxy/sequence"
 )
 
-// Avoid takes numbers that a statement gives itself out of what is handed out for a column.
-func (t *Taker) Avoid(b *plan.Binding, explicit []uint64) error {
+// Avoid takes numbers that a statement gives itself out of what is handed out for a column. table
+// is the column's, written as in the statement. Who may not insert rows there moves no counter.
+// That way nobody ends a sequence of others. Empty: the server has checked that right.
+func (t *Taker) Avoid(b *plan.Binding, explicit []uint64, table []byte) error {
 	if len(explicit) == 0 {
 		return nil
 	}
 	t.name = append(t.name[:0], b.Sequence...)
+	if len(table) > 0 {
+		enough, err := t.sequences.AvoidHere(&t.Patience, t.name, explicit)
+		if err != nil || enough {
+			return t.Patience.Over(err)
+		}
+		if may, err := t.session.MayInsert(table); err != nil || !may {
+			return err
+		}
+	}
 	return t.Patience.Over(t.sequences.Avoid(&t.Patience, t.name, explicit))
 }
 
@@ -23,7 +34,7 @@ func (t *Taker) Avoid(b *plan.Binding, explicit []uint64) error {
 // handed out.
 func (t *Taker) key(k *plan.FilledKey) error {
 	b := k.Binding
-	if err := t.Avoid(b, k.Explicit); err != nil || len(k.Filled) == 0 {
+	if err := t.Avoid(b, k.Explicit, k.Table); err != nil || len(k.Filled) == 0 {
 		return err
 	}
 	if t.rights != nil {

@@ -22,6 +22,8 @@ type Sequences interface {
 	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
+	// AvoidHere takes numbers that a client chose out of memory, and reports whether that is enough.
+	AvoidHere(ctx context.Context, name []byte, numbers []uint64) (enough bool, err error)
 	// Avoid announces that a client will use numbers of its own choice.
 	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
@@ -44,6 +46,9 @@ type Session interface {
 	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
 	// RefuseSetval returns the error for a user who may not do that.
 	RefuseSetval(a *plan.Slot) error
+	// MayInsert reports whether the server lets the user insert rows into a table, written as in a
+	// text.
+	MayInsert(table []byte) (bool, error)
 }
 
 // Taker takes numbers for a session. Only the session's goroutine uses it, except for

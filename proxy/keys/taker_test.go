@@ -21,6 +21,8 @@ type counters struct {
 	taken      []string
 	notice     string
 	setTo      uint64
+	spent      uint64   // a higher number that a client chose moves the counter
+	asked      []string // tables of MayInsert
 }
 
 func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.Taken, error) {
@@ -78,6 +80,10 @@ func (c *counters) Consecutive(_ context.Context, name []byte) error {
 	return nil
 }
 
+func (c *counters) AvoidHere(_ context.Context, _ []byte, numbers []uint64) (bool, error) {
+	return slices.Max(numbers) <= c.spent, nil
+}
+
 func (c *counters) Avoid(_ context.Context, _ []byte, numbers []uint64) error {
 	c.avoided = append(c.avoided, numbers...)
 	return nil
@@ -89,6 +95,11 @@ func (c *counters) Setval(_ []byte, set *statement.SetvalArgs) (Number, error) {
 }
 
 func (c *counters) RefuseSetval(*plan.Slot) error { return errors.New("not an admin") }
+
+func (c *counters) MayInsert(table []byte) (bool, error) {
+	c.asked = append(c.asked, string(table))
+	return string(table) != "secret", nil
+}
 
 func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
@@ -170,9 +181,25 @@ func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
 			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, k.First, got, err, c.want, c.taken, c.refused)
 		}
 	}
-	taker, seqs := newTaker(t)
-	if err := taker.Avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
-		t.Errorf("got %v, %v", seqs.avoided, err)
+	for _, c := range []struct {
+		table string
+		asks  bool
+		moves bool
+	}{
+		{table: "", moves: true}, // an execution
+		{table: "t", asks: true, moves: true},
+		{table: "secret", asks: true},
+	} {
+		taker, seqs := newTaker(t)
+		seqs.spent = 3
+		for _, n := range []uint64{3, 5} {
+			if err := taker.Avoid(b, []uint64{n, 2}, []byte(c.table)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if moved := slices.Contains(seqs.avoided, 5); moved != c.moves || len(seqs.asked) == 1 != c.asks {
+			t.Errorf("table %q: moved %v, asked for %q; want moved %v, asked %v", c.table, moved, seqs.asked, c.moves, c.asks)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func (t *filling) table(i int) Verdict {
 			b.Table, b.Column, b.Sequence)
 	}
 	k := t.fill.addKey()
-	k.Binding, k.Statement = b, table.Statement
+	k.Binding, k.Statement, k.Table = b, table.Statement, t.sql[table.Start:table.End]
 	fills, v := t.key(i, k)
 	if !fills || v.Kind != Go {
 		t.fill.Keys = t.fill.Keys[:len(t.fill.Keys)-1]

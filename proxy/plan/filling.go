@@ -37,6 +37,7 @@ type FilledQuery struct {
 type FilledKey struct {
 	Binding   *Binding
 	Statement int      // index in the text
+	Table     []byte   // the table as the text names it; empty in an execution
 	Explicit  []uint64 // the client's own numbers in the statement
 	Rows      int      // number of all rows
 	Filled    []FilledRow

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -99,6 +100,24 @@ func (f *facts) RefuseSetval(a *plan.Slot) error {
 	}
 	f.at.Audit("SETVAL("+name+", "+value+")", errNotAdmin)
 	return errNotAdmin
+}
+
+// MayInsert reports whether the server lets the user insert rows into a table, written as in the
+// client's text. It makes the server prepare the shortest INSERT there.
+func (f *facts) MayInsert(table []byte) (bool, error) {
+	c, err := f.at.Attach()
+	if err != nil {
+		return false, err
+	}
+	err = f.relay.tryPrepare(c, slices.Concat([]byte("INSERT INTO "), table, []byte(" VALUES ()")))
+	if refused := new(protocol.ServerError); errors.As(err, &refused) {
+		switch refused.Code {
+		case mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_COLUMNACCESS_DENIED_ERROR:
+			return false, nil
+		}
+		return true, nil // the statement itself will tell
+	}
+	return err == nil, err
 }
 
 // Setval runs SETVAL() for the taker. It returns the value, or NULL if the sequence is beyond it

@@ -72,6 +72,7 @@ func (x *executor) prepare(sql []byte) error {
 	}
 	defer func() { x.planning.fill = nil }()
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
+	var table []byte // of key
 	var numbers keys.Numbers
 	rows := 1
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
@@ -88,7 +89,7 @@ func (x *executor) prepare(sql []byte) error {
 				rows = st.Calls[n-1].Row + 1
 			}
 			if a.Fill != nil {
-				rows = a.Fill.Keys[0].Rows
+				rows, table = a.Fill.Keys[0].Rows, a.Fill.Keys[0].Table
 			}
 			numbers, shape = keys.Kept(&a.Numbers), a.Traits(shape)
 			if numbers.Rows != nil {
@@ -97,7 +98,7 @@ func (x *executor) prepare(sql []byte) error {
 		}
 	}
 	if key != nil && len(hidden) == 0 { // constants of the text, the same at each execution
-		if err := x.numbers.Avoid(key.Binding, key.Explicit); err != nil {
+		if err := x.numbers.Avoid(key.Binding, key.Explicit, table); err != nil {
 			return err
 		}
 		key = nil
