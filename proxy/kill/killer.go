@@ -3,6 +3,7 @@ package kill
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -89,10 +90,20 @@ func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Cre
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
+		k.withdraw(o)
 		return ctx.Err()
 	case <-timer.C:
+		k.withdraw(o)
 		return context.DeadlineExceeded
 	}
+}
+
+// withdraw takes an order back that is not on its way yet: later it would end another statement.
+func (k *Killer) withdraw(o *order) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	queue := k.queueLocked(o.place)
+	queue.urgent = slices.DeleteFunc(queue.urgent, func(other *order) bool { return other == o })
 }
 
 // put adds an order to the queue of its server.
