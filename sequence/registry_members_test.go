@@ -324,6 +324,22 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// One try may take longer than a round where clients wait long for numbers.
+func TestAMemberThatHangsKeepsNoOtherFromComingBack(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	s := e.open(t, patience(time.Minute))
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	mustTake(t, s, "photos", 1)
+	members := sequence.Inside(s).Members()
+	e.links[2].Hold()
+	defer e.links[2].Cut()
+	members[0].LeaveOut(errors.New("it was away"))
+	eventually(t, "the one that answers is asked again, and the one that hangs is not", func() bool {
+		return !members[0].Away() && members[2].Away()
+	})
+}
+
 // A proxy is registered with one member alone, which is removed, reachable or not. The server that
 // remains does not restart a sequence.
 func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgain(t *testing.T) {

@@ -192,7 +192,9 @@ func (f *Follower) Refresh(ctx context.Context) error {
 		return nil
 	}
 	errs := make([]error, len(due))
-	failed := member.Each(ctx, due, func(ctx context.Context, i int, v *member.Server) error {
+	asking, stop := await.Half(ctx) // the rest of the time is for what comes next
+	defer stop()
+	failed := member.Each(asking, due, func(ctx context.Context, i int, v *member.Server) error {
 		errs[i] = f.refreshFrom(ctx, w, v)
 		return errs[i]
 	})
