@@ -141,7 +141,7 @@ func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 		"INSERT INTO photos (title) VALUES ('" + strings.Repeat("x", 1<<16) + "')",
 	}
 	if o.Servers[0].IsMariaDB() {
-		refused = append(refused, "INSERT INTO photos (id, title) (VALUES (NULL, 'x'))", "ANALYZE INSERT INTO photos (title) VALUES ('x')", "SET STATEMENT max_statement_time = 1 FOR INSERT INTO photos (title) VALUES ('x')",
+		refused = append(refused, "INSERT INTO photos (id, title) (VALUES (NULL, 'x'))", "ANALYZE INSERT INTO photos (title) VALUES ('x')", "SET STATEMENT lock_wait_timeout = 1 FOR INSERT INTO photos (title) VALUES ('x')",
 			"EXECUTE IMMEDIATE 'INSERT INTO photos (id, title) VALUES (?, ''x'')' USING 5")
 	}
 	multi := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })

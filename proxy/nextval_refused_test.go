@@ -95,7 +95,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 		{"WITH", "WITH RECURSIVE x AS (SELECT NEXTVAL('photos') AS n UNION ALL SELECT n FROM x WHERE n < 5) SELECT n FROM x"},
 		{"WITH", "WITH x AS (SELECT NEXTVAL('photos') AS n) SELECT (SELECT n FROM x), (SELECT n FROM x)"},
 		{"VALUES", "(VALUES ROW(NEXTVAL('photos')))"},
-		{"SET STATEMENT", "SET STATEMENT max_statement_time = 9 FOR SELECT NEXTVAL('photos')"},
+		{"SET STATEMENT", "SET STATEMENT lock_wait_timeout = 9 FOR SELECT NEXTVAL('photos')"},
 		{"ANALYZE", "EXPLAIN ANALYZE SELECT NEXTVAL('photos')"},
 		{"ANALYZE", "ANALYZE UPDATE photos SET id = NEXTVAL('photos')"},
 		{"multi-statement", "SELECT 1; SELECT NEXTVAL('photos') FROM photos"},

@@ -137,7 +137,7 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	}
 	if maria {
 		refused = append(refused,
-			"SET STATEMENT max_statement_time = 9 FOR INSERT INTO photos (title) VALUES ('x')",
+			"SET STATEMENT lock_wait_timeout = 9 FOR INSERT INTO photos (title) VALUES ('x')",
 			"SET STATEMENT `max_statement_time` = 9 FOR INSERT INTO photos (title) VALUES ('x')",
 			"SET STATEMENT max_statement_time = 9 FOR EXECUTE IMMEDIATE 'INSERT INTO photos (title) VALUES (1)'",
 			"SET STATEMENT max_statement_time = 9 FOR LOAD DATA INFILE 'nowhere' INTO TABLE photos (title)",

@@ -209,7 +209,7 @@ func (st *Statement) reset(mode lex.Mode) {
 	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables, st.Parts = st.Tables[:0], st.Parts[:0]
-	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
+	st.SelfContained, st.ClientID, st.Refusal, st.Schema, st.Start = false, false, "", nil, 0
 	st.mode = mode
 	st.arena = st.arena[:0]
 }

@@ -6,7 +6,8 @@ import "seqproxy/statement/lex"
 //
 //	SELECT call [[AS] alias] {, call [[AS] alias]} [FROM DUAL] [;]
 //
-// and if the client will see ASCII only, so that no conversion between character sets matters.
+// and if the client will see ASCII only, so that no conversion between character sets matters. The
+// text begins at st.Start.
 func (st *Statement) selfContained(sql []byte) {
 	if st.Words&(UnionWord|FromTable|ExecutableComment|Into|Opaque) != 0 || len(st.Items) != len(st.Calls) {
 		return
@@ -18,7 +19,7 @@ func (st *Statement) selfContained(sql []byte) {
 	if st.Params != params {
 		return
 	}
-	l := lex.Lexer{Src: sql, Mode: st.mode}
+	l := lex.Lexer{Src: sql, Mode: st.mode, Pos: st.Start}
 	if l.Next(); l.Kw != lex.KwSelect {
 		return
 	}

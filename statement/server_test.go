@@ -156,6 +156,7 @@ func TestSelfContainedColumnsAreNamedAsTheServerNamesThem(t *testing.T) {
 	for _, q := range []string{
 		"select nextval(a)", "SELECT NEXTVAL ( a ) ;", "select nextval(a) as x, last_insert_id() y, @@identity 'z'",
 		"select last_insert_id()", "select @@session . last_insert_id from dual", "select connection_id() as `a``b`",
+		"set statement max_statement_time=30 for select nextval(a)",
 		"select nextval/* x */(/* y */a) -- z", "select connection_id() as 'it''s \\'x\\''", "select `last_insert_id`()",
 		"select connection_id() value, last_insert_id() end, @@identity nextval, connection_id() 1a",
 		"select connection_id(\n\t) as \"x y\"",

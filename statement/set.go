@@ -10,6 +10,9 @@ func (a *analyzer) set() bool {
 	a.advance()
 	if a.Kw == lex.KwStatement {
 		if p := a.peek(); p.Kind == lex.Word || p.Kind == lex.Quoted { // SET STATEMENT a = b FOR ...
+			if a.limited() {
+				return a.head()
+			}
 			return a.setWhole(StatementFor, ScopeNext)
 		}
 	}
@@ -24,6 +27,54 @@ func (a *analyzer) set() bool {
 		}
 		a.advance() // move past the comma
 	}
+}
+
+// limited moves behind the FOR of SET STATEMENT if that only limits the statement behind it. Drivers
+// of MariaDB write it in front of the application's statement: max_statement_time for a query timeout
+// (setQueryTimeout), sql_select_limit for the number of rows (setMaxRows). The statement is then read
+// as if a comment stood before it.
+func (a *analyzer) limited() bool {
+	p, rows := a.peek(), false
+	for {
+		switch {
+		case p.Spells("max_statement_time"):
+		case p.Spells("sql_select_limit"):
+			rows = true
+		default:
+			return false
+		}
+		if p.Next(); !p.Is('=') {
+			return false
+		}
+		if p.Next(); p.Kind != lex.Number {
+			return false
+		}
+		if p.Next(); !p.Is(',') {
+			break
+		}
+		p.Next()
+	}
+	if p.Kw != lex.KwFor {
+		return false
+	}
+	switch p.Next(); p.Kw {
+	case lex.KwSelect:
+	case lex.KwInsert, lex.KwReplace, lex.KwUpdate, lex.KwDelete:
+		if rows {
+			return false
+		}
+	default:
+		return false
+	}
+	if p.Execs != a.Execs || p.SeenCond || p.Bad {
+		return false
+	}
+	if !rows && a.index == 0 {
+		a.st.Start = p.Start
+	}
+	a.Lexer, a.first = p, p.Start
+	a.prev, a.prevEnd, a.calls = lex.KwNone, p.Start, false
+	return true
 }
 
 // transactionScope reports whether the current token begins [GLOBAL | SESSION | LOCAL] TRANSACTION,

@@ -375,6 +375,9 @@ type Statement struct {
 	Calls []FuncCall
 	// Items are the select items around Calls, ordered by End.
 	Items []Item
+	// Start is where the first statement of the text begins. It is 0, or behind a limit of the time
+	// that it may take: SET STATEMENT max_statement_time = 30 FOR.
+	Start int
 	// SelfContained: the text is a SELECT of calls only, possibly with aliases and FROM DUAL. It
 	// can be answered without a server. All names and aliases are ASCII.
 	SelfContained bool

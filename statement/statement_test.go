@@ -324,7 +324,8 @@ func TestWordsAreFoundWhereTheyAreCodeAndNowhereElse(t *testing.T) {
 		{"select trim(leading 'a' from 'b')", 0},
 		{"select (select 1 from t)", FromTable},
 		{"begin not atomic select last_insert_id(); end", ReadsLastInsertID | Opaque},
-		{"set statement max_statement_time = 1 for select 1", Opaque},
+		{"set statement lock_wait_timeout = 1 for select 1", Opaque},
+		{"set statement max_statement_time = 1 for select 1", 0},
 	} {
 		if got := analyze(c.sql).Words; got != c.want {
 			t.Errorf("%q: got words [%s], want [%s]", c.sql, got.names(), c.want.names())
@@ -621,7 +622,10 @@ func TestSelfContainedIsNothingButCalls(t *testing.T) {
 		{"select connection_id()", true},
 		{"select connection_id(), last_insert_id(), nextval('a')", true},
 		{"select `last_insert_id`()", true},
+		{"set statement max_statement_time=30 for select nextval('a')", true},
 
+		{"set statement sql_select_limit=1 for select nextval('a')", false},
+		{"select last_insert_id(); set statement max_statement_time=30 for select nextval('a')", false},
 		{"select nextval('a') limit 1", false},
 		{"select nextval('a') + 1", false},
 		{"select +nextval('a')", false},

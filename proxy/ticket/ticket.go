@@ -72,7 +72,8 @@ func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ti
 	if len(st.Tables) > 0 && tables[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
 		return nil
 	}
-	t, ok := idiom.MatchTicket(sql, s.Mode)
+	t, ok := idiom.MatchTicket(sql[st.Start:], s.Mode)
+	t.End += st.Start
 	if !ok {
 		return nil
 	}

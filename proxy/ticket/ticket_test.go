@@ -32,6 +32,8 @@ func TestTicketsAreThoseOfListedTables(t *testing.T) {
 		{"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'", "a", true, true},
 		{"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'; SELECT LAST_INSERT_ID()", "a", true, false},
 		{"UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'", "b", false, false},
+		{"SET STATEMENT max_statement_time=30 FOR UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'", "a", true, true},
+		{"SET STATEMENT max_statement_time=30 FOR UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'; SELECT LAST_INSERT_ID()", "a", true, false},
 		{"UPDATE a.sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'p'", "b", true, true},
 		{"UPDATE sequence SET n = LAST_INSERT_ID(n + 1) WHERE name = 'p'", "a", false, false},
 		{"UPDATE sequence SET id = id + 1 WHERE name = 'p'", "a", false, false},

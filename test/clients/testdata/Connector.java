@@ -140,11 +140,14 @@ public class Connector {
         String sequence = System.getenv("SEQUENCE");
         if (!sequence.isEmpty()) {
             String insert = "INSERT INTO keyed VALUES (NEXTVAL('" + sequence + "'), ";
+            // In front of MariaDB the driver writes the timeout into the statement: SET STATEMENT ... FOR.
             try (Statement s = c.createStatement()) {
+                s.setQueryTimeout(30);
                 s.executeUpdate(insert + "'" + login + "')", Statement.RETURN_GENERATED_KEYS);
                 step("nextval", list(key(s), one("SELECT LAST_INSERT_ID()"), one("SELECT MAX(id) FROM keyed")));
             }
             try (PreparedStatement s = c.prepareStatement(insert + "?)", Statement.RETURN_GENERATED_KEYS)) {
+                s.setQueryTimeout(30);
                 s.setString(1, login);
                 s.executeUpdate();
                 step("nextval prepared", list(key(s), one("SELECT LAST_INSERT_ID()"), one("SELECT MAX(id) FROM keyed")));
