@@ -186,6 +186,8 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 	relaxed := p.open(t, steadySize(10), func(o *sequence.Options) { o.Durability = sequence.DurabilityRelaxed })
 	mustTake(t, relaxed, "photos", 1) // it is registered, which is on disk
 	settled(t, relaxed, "photos")
+	sequence.Inside(relaxed).StopFollowing() // else the row may be raised before this test sees it
+	defer sequence.Inside(relaxed).FollowAgain()
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 
 	// The server also writes its log for reasons of its own, about once per second. Then nothing
@@ -198,7 +200,7 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 		p.kill(t)
 		p.restart(t)
 		second, row := naive(t, p.naiveConn(t), "old", 10), p.id(t, "photos")
-		if second == first && row < before+9 {
+		if second <= first && row < before+9 {
 			break
 		}
 		if attempt == 10 {

@@ -332,8 +332,15 @@ func TestAMemberThatHangsKeepsNoOtherFromComingBack(t *testing.T) {
 	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	mustTake(t, s, "photos", 1)
 	members := sequence.Inside(s).Members()
-	e.links[2].Hold()
-	defer e.links[2].Cut()
+	hanging, err := e.places[2].db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hanging.Close() }()
+	if _, err := hanging.ExecContext(t.Context(), "LOCK TABLES sequence_version WRITE"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = hanging.ExecContext(context.Background(), "UNLOCK TABLES") }()
 	members[0].LeaveOut(errors.New("it was away"))
 	eventually(t, "the one that answers is asked again, and the one that hangs is not", func() bool {
 		return !members[0].Away() && members[2].Away()
