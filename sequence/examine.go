@@ -211,8 +211,8 @@ func examineOtherTables(ctx context.Context, v *server, conn *sql.Conn, found *E
 
 // ownersOn reads the columns that own sequences.
 func ownersOn(ctx context.Context, v *server, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := link.Texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.Table.Sequence+" AS s JOIN "+v.Table.Options+
-		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
+	rows, err := link.Texts(ctx, conn, "SELECT o.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.Table.Options+
+		" AS o WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,7 @@ func (o followerCaches) VoidAll() {
 func (o followerCaches) Obey(n follow.News) {
 	o.s.obey(&n)
 	o.s.unknown.clear()
-	o.s.owners.publish(n.Back, n.Changed)
+	o.s.owners.publish(&n)
 }
 
 // obey brings the caches in line with the changes that a server tells.

@@ -13,7 +13,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
-	"seqproxy/sequence/store"
+	"seqproxy/sequence/follow"
 )
 
 // Owner is a column whose keys are those of a sequence.
@@ -92,24 +92,30 @@ func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
 	return &ownedColumns{state: state, log: log, loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
 }
 
-// publish takes over what changed of the owners; afresh if the table was made again.
-func (c *ownedColumns) publish(afresh bool, changed []store.Changed) {
+// publish takes over what changed of the owners; afresh if the table was made again. A column still
+// owns a sequence whose row somebody deleted, or each shard would give its keys: DROP takes the
+// owner out of the options.
+func (c *ownedColumns) publish(n *follow.News) {
 	old := c.now.Load()
-	differs := old == nil || c.byName == nil || afresh
-	if c.byName == nil || afresh {
+	differs := old == nil || c.byName == nil || n.Back
+	if c.byName == nil || n.Back {
 		c.byName = make(map[string]Owner)
 	}
-	for i := range changed {
-		is := &changed[i]
-		name, owner := is.Name, Owner{define.ShownName(is.Name), is.Def.OwnedBy, formOf(is.Def.Kind)}
-		if is.Gone || owner.IsZero() {
-			owner = Owner{}
-		}
+	for i := range n.Changed {
+		is := &n.Changed[i]
+		name := is.Name
 		if is.Gone {
 			name = is.Option
 		}
+		owner := Owner{define.ShownName(name), is.Def.OwnedBy, formOf(is.Def.Kind)}
+		if owner.IsZero() {
+			owner = Owner{}
+		}
 		if c.byName[name] == owner {
 			continue
+		}
+		if is.Gone && !owner.IsZero() && !n.Several { // of several another may have the row
+			c.log.Warn("sequence row gone", logfield.Sequence(owner.Sequence), zap.String("remedy", define.PutBack(owner.Sequence)))
 		}
 		differs = true
 		if c.byName[name] = owner; owner.IsZero() {

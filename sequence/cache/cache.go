@@ -366,7 +366,7 @@ func (c *Cache) goneLocked(err error) {
 
 // warnRowGoneLocked logs that somebody has deleted the row.
 func (c *Cache) warnRowGoneLocked() {
-	remedy := "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " START WITH a number above all its keys"
+	remedy := define.PutBack(define.ShownName(c.Name))
 	if define.IsPeriod(c.Name) {
 		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
