@@ -150,21 +150,21 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 // create makes a sequence, above the keys of the column that owns it.
 func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := string(asked.Names[0])
-	highest, err := bounds(name, asked)
+	said, err := alteration(asked)
 	if err != nil {
 		return nil, err
 	}
 	o := sequence.CreateOptions{
 		Name: name, OrReplace: asked.OrReplace, IfNotExists: asked.IfExists,
-		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(highest), Cache: deref(cacheOf(asked)),
+		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(said.Max), Cache: deref(said.Cache),
 		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
-		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes,
+		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Said: said,
 	}
 	if o.Kind, err = kindOf(name, asked); err != nil {
 		return nil, err
 	}
 	if !o.Kind.IsPlain() && !asked.Max.Given {
-		o.Max = 0 // the type after AS is the type of the keys
+		o.Max, o.Said.Max = 0, nil // the type after AS is the type of the keys
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
@@ -198,6 +198,9 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
 		return existsNote(name), nil
+	case made.Kept:
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; options that the statement does not say are as they were: "+
+			"SHOW CREATE SEQUENCE has them, and REPAIR SEQUENCE raises it above the keys of the column that owns it", made.First), nil
 	case made.Given != 0:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 	case made.Raised:

@@ -217,3 +217,40 @@ func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
 	}
 	taken("photos", "901")
 }
+
+// Somebody deletes the row of a sequence whose column has AUTO_INCREMENT on both shards, and does what
+// the error says.
+func TestTheCureOfADeletedRowLeavesTheColumnToTheSequence(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT)")
+	}
+	c := e.Conn(t, e.Schemas[1], nil)
+	insert := func() string {
+		exec(t, c, "INSERT INTO photos (title) VALUES ('sea')")
+		return value(t, c, "SELECT LAST_INSERT_ID()")
+	}
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE OWNED BY photos.id")
+	if got := insert(); got != "1" {
+		t.Errorf("got %s, want 1", got)
+	}
+	deleted := fmt.Sprintf("DELETE FROM %s.sequence WHERE name = 'photos'", e.SequenceSchema)
+	e.Servers[0].Exec(t, deleted)
+	wantError(t, c, 4091, "INSERT INTO photos (title) VALUES ('sea')", "its row was deleted", "CREATE SEQUENCE `photos` START WITH n", "OWNED BY")
+	exec(t, c, "FLUSH SEQUENCES", "CREATE SEQUENCE photos START WITH 5000")
+	if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "begins at 5000: its row was deleted; options that the statement does not say are as they were") {
+		t.Errorf("CREATE SEQUENCE warns of %q", rows)
+	}
+	if got := insert(); got != "5000" {
+		t.Errorf("after the cure: got %s, want 5000", got)
+	}
+	if got := createOf(t, e, "photos"); !strings.Contains(got, "nocache") || !strings.Contains(got, "owned by `photos`.`id`") {
+		t.Errorf("got %s, want the options that it had", got)
+	}
+	// What it says counts.
+	e.Servers[0].Exec(t, deleted)
+	exec(t, c, "FLUSH SEQUENCES", "CREATE SEQUENCE photos START WITH 7000 OWNED BY NONE")
+	if got := createOf(t, e, "photos"); strings.Contains(got, "owned") || !strings.Contains(got, "nocache") {
+		t.Errorf("got %s, want no owner", got)
+	}
+}

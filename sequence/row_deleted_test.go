@@ -2,12 +2,17 @@ package sequence_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"seqproxy/sequence"
+	"seqproxy/sequence/define"
 )
 
 // insertOf is the statement that a finding about a row that was deleted by hand proposes.
@@ -373,5 +378,116 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	p.exec(t, "DELETE FROM sequence")
 	if n, err := p.open(t, creates).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	}
+}
+
+// Somebody deletes the row, and does what the errors and the log say, on a proxy that has not used the
+// sequence.
+func TestASequenceInPlaceOfADeletedRowKeepsWhatTheStatementDoesNotSay(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
+	mustCreate(t, p.open(t), sequence.CreateOptions{
+		Name: "photos", Increment: 10, Max: 1_000_000, Cache: 5, Cycle: true, Comment: "of people", OwnedBy: column, OwnerMax: 1 << 31, JSONSafe: true,
+	})
+	made := func(s *sequence.Sequences, o sequence.CreateOptions, kept bool, want sequence.Definition) {
+		t.Helper()
+		o.Name, want.Name = "photos", "photos"
+		if made := mustCreate(t, s, o); made.Kept != kept {
+			t.Errorf("got %+v, want Kept: %t", made, kept)
+		}
+		if is, _, err := s.Describe(t.Context(), []byte("photos")); err != nil || is != want.Filled() {
+			t.Errorf("got %+v, %v; want %+v", is, err, want.Filled())
+		}
+	}
+	deleted := "DELETE FROM sequence WHERE name = 'photos'"
+	p.exec(t, deleted)
+	late := p.open(t)
+	made(late, sequence.CreateOptions{Start: 1001, Said: sequence.Alteration{Cycle: ref(false)}}, true, sequence.Definition{
+		Start: 1001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", OwnedBy: column, OwnerMax: 1 << 31, JSONSafe: true,
+	})
+	wantTaken(t, late, "photos", 1001, 1011)
+
+	p.exec(t, deleted)
+	made(p.open(t), sequence.CreateOptions{Start: 3001, Order: true, Said: sequence.Alteration{OwnedBy: new(define.Column)}}, true, sequence.Definition{
+		Start: 3001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", JSONSafe: true, Order: true,
+	})
+	p.exec(t, deleted)
+	made(p.open(t), sequence.CreateOptions{Start: 5001}, true, sequence.Definition{
+		Start: 5001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", JSONSafe: true, Order: true,
+	})
+	p.exec(t, deleted)
+	made(p.open(t), sequence.CreateOptions{Start: 7001, OrReplace: true}, false, sequence.Definition{Start: 7001})
+	mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
+	if _, err := late.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	made(late, sequence.CreateOptions{}, false, sequence.Definition{})
+}
+
+// Somebody deletes a row, and then a proxy starts. If it took the column for one that owns nothing, each
+// shard would give its keys by AUTO_INCREMENT.
+func TestAColumnOwnsASequenceWhoseRowWasDeletedAlsoAfterAStart(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	dir := t.TempDir()
+	first := p.open(t, stateIn(dir))
+	for _, name := range []string{"photos", "albums", "dropped"} {
+		mustCreate(t, first, sequence.CreateOptions{Name: name, OwnedBy: define.Column{Schema: "app", Table: name, Column: "id"}})
+	}
+	if _, err := first.Drop(t.Context(), []byte("dropped"), false); err != nil {
+		t.Fatal(err)
+	}
+	cutOff(t, first)
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+
+	core, logs := observer.New(zap.WarnLevel)
+	second := p.open(t, stateIn(dir), func(o *sequence.Options) { o.Logger = zap.New(core) })
+	owners := func(all []sequence.Owner) string {
+		names := make([]string, 0, len(all))
+		for _, o := range all {
+			names = append(names, o.Sequence+" "+o.Column.String())
+		}
+		return strings.Join(names, ", ")
+	}
+	const want = "albums app.albums.id, photos app.photos.id"
+	if known, err := second.LoadOwners(t.Context()); err != nil || owners(known.List) != want {
+		t.Errorf("got %+v, %v; want %s", known, err, want)
+	}
+	eventually(t, "owners are kept", func() bool {
+		kept := sequence.Inside(second).KeptOwners()
+		return kept != nil && owners(kept.List) == want
+	})
+	if examined := second.Examine(t.Context(), nil)[0].Nodes[0]; owners(examined.Owners) != want {
+		t.Errorf("an examination finds %+v, want %s", examined.Owners, want)
+	}
+	lines := logs.FilterMessage("sequence row gone").All()
+	if len(lines) != 1 || lines[0].ContextMap()["sequence"] != "photos" || !strings.Contains(fmt.Sprint(lines[0].ContextMap()["remedy"]), "CREATE SEQUENCE `photos` START WITH") {
+		t.Errorf("the log has %+v, want one line about photos, with what puts it back", lines)
+	}
+	mustCreate(t, second, sequence.CreateOptions{Name: "photos", Start: 1000})
+	if known := second.Owners(); owners(known.List) != want {
+		t.Errorf("after it was made again got %+v, want %s", known, want)
+	}
+}
+
+// Somebody deletes a row, and the proxies are restarted by what makes the sequences at each start.
+func TestIfNotExistsMakesNoSequenceWhoseRowWasDeleted(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	first := p.open(t, steadySize(100))
+	mustCreate(t, first, sequence.CreateOptions{Name: "photos"})
+	mustTake(t, first, "photos", 50)
+	settled(t, first, "photos")
+	closeNow(t, first)
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	late := p.open(t, steadySize(100))
+	for _, start := range []uint64{0, 1} {
+		made, err := late.Create(t.Context(), sequence.CreateOptions{Name: "photos", Start: start, IfNotExists: true})
+		if !errors.Is(err, sequence.ErrUnfit) {
+			t.Fatalf("START WITH %d: got %+v, %v, want ErrUnfit", start, made, err)
+		}
+		wantText(t, err, "was deleted", "CREATE SEQUENCE `photos` START WITH n")
+	}
+	owned := sequence.CreateOptions{Name: "photos", IfNotExists: true, OwnedBy: define.Column{Schema: "app", Table: "photos", Column: "id"}, Floor: 60}
+	if made := mustCreate(t, late, owned); made.First != 61 {
+		t.Errorf("above the keys of its column: got %+v, want it to begin at 61", made)
 	}
 }

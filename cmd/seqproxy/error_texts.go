@@ -78,7 +78,7 @@ var wordTexts = []struct {
 		{"which is the worker_id of this proxy", "another proxy has that [worker](kinds.md#snowflake), or had it and was killed", "what the text says"},
 		{"is not known yet", "since the start the sequence server has not answered", "bring it back; set `state_dir`"},
 		{"because other proxies are registered and may hold numbers of it", "RESTART ... FORCE while other proxies run", "stop them first"},
-		{"its row was deleted; keys up to", "somebody deleted the row; this is error 4091", "FLUSH SEQUENCES on every proxy, then the CREATE SEQUENCE in the text"},
+		{"its row was deleted; keys up to", "somebody deleted the row; this is error 4091", "FLUSH SEQUENCES on every proxy, then the CREATE SEQUENCE in the text; options that it does not say stay"},
 		{"was deleted, so it is not created by itself", "somebody deleted the row", "FLUSH SEQUENCES on every proxy, then the CREATE SEQUENCE in the text"},
 		{"was deleted, and other proxies may have numbers of it", "the same, and CREATE SEQUENCE does not say where it goes on", "what the text says"},
 		{"is paused since", "`SEQPROXY PAUSE`, error 1429", "`SEQPROXY RESUME`"},

@@ -20,6 +20,7 @@ import (
 type Created struct {
 	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
 	Replaced bool   // OrReplace was given and there was one
+	Kept     bool   // its row had been deleted, and some of its options are as they were before
 	First    uint64 // the first number that it will give
 	// First is above Start: Floor is above it, or Given
 	Raised bool
@@ -74,10 +75,25 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 		need = 1 // of which one alone gives ticks, and all say the same of it
 	}
 	err = a.edit(ctx, need, stored, row, func(g *Agreed) (err error) {
+		def, kept := g.inPlace(&o, def)
+		if err := a.dividable(&def); err != nil {
+			return err
+		}
 		made, err = g.create(ctx, &o, def)
+		made.Kept = kept && !made.Existed
 		return err
 	})
 	return o.outcome(made, err)
+}
+
+// inPlace is what is asked for. If somebody deleted the row the rest is as before, or a column that
+// owns the sequence would lose it, and each shard would give its keys. A tombstone has no options.
+func (g *Agreed) inPlace(o *New, asked define.Definition) (def define.Definition, kept bool) {
+	if g.best == nil || g.live || o.OrReplace || define.IsHidden(g.name) {
+		return asked, false
+	}
+	def = o.InPlaceOf(&g.best.Def)
+	return def, def != asked
 }
 
 // create makes the rows and their options, unless there is the sequence.
@@ -176,7 +192,8 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 	typed := !o.Period && !o.Alone && !define.IsWorker(g.name)
 	ofOtherRows := o.Kind.HasClock() || o.Kind.Resets() || !o.Kind.Counts() // or of no row
-	if o.Anew || g.live || typed && (o.Start != 0 || ofOtherRows) {
+	// IF NOT EXISTS is what programs say at each start: their START is that of a new sequence.
+	if o.Anew || g.live || typed && (o.Start != 0 && !o.IfNotExists || ofOtherRows) {
 		return nil
 	}
 	// Tables that were made anew, or restored from before, have no entry. All but a period go on
@@ -185,7 +202,7 @@ func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 		return nil
 	}
 	deleted := g.rowIsGone(o)
-	if !typed {
+	if !typed || o.IfNotExists && o.OwnedBy.IsZero() { // else Floor is what the column has
 		return deleted
 	}
 	for i := range g.all {
