@@ -175,7 +175,7 @@ func (in Inner) TakeBackOrder(ctx context.Context, changed *store.Row) string {
 
 // CreateOrdered makes an ORDER sequence on all members. ordered says whether it is one at once.
 func (in Inner) CreateOrdered(ctx context.Context, name string, start uint64) (ordered bool, err error) {
-	made, err := in.s.members.Create(ctx, agree.New{CreateOptions: CreateOptions{Name: name, Start: start}}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
+	made, err := in.s.members.Create(ctx, agree.New{CreateOptions: CreateOptions{Name: name, Start: start, Order: true}}, define.Definition{Name: name, Start: start, Increment: 1, Order: true})
 	return !made.Unordered, err
 }
 
