@@ -31,11 +31,13 @@ func TestWhatIsNotSaidInPlaceOfADeletedRowIsAsBefore(t *testing.T) {
 		"a bound":  {full, CreateOptions{Min: 300}, changed(func(d *Definition) { d.Min, d.Start = 300, 300 })},
 		"a column": {full, CreateOptions{OwnedBy: Column{"app", "albums", "id"}}, changed(func(d *Definition) { d.OwnedBy, d.OwnerMax = Column{"app", "albums", "id"}, 0 })},
 		"no column": {
-			full, CreateOptions{Said: Alteration{OwnedBy: new(Column)}},
+			full,
+			CreateOptions{Said: Alteration{OwnedBy: new(Column)}},
 			changed(func(d *Definition) { d.OwnedBy, d.OwnerMax = Column{}, 0 }),
 		},
 		"what is 0": {
-			full, CreateOptions{Said: Alteration{Max: &none, Cache: &none, Cover: &none, Cycle: &no, Order: &no, JSONSafe: &no, Comment: new(string), Increment: &one}},
+			full,
+			CreateOptions{Said: Alteration{Max: &none, Cache: &none, Cover: &none, Cycle: &no, Order: &no, JSONSafe: &no, Comment: new(string), Increment: &one}},
 			changed(func(d *Definition) {
 				d.Max, d.Cache, d.Cover, d.Cycle, d.Order, d.JSONSafe, d.Comment, d.Increment = 0, 0, 0, false, false, false, "", 1
 			}),
