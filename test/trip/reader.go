@@ -26,36 +26,36 @@ const hub = "proxy/session"
 const module = "seqproxy"
 
 // calls says which functions of the module each of its functions calls, both as "room name", such as
-// "protocol *Conn.Write". What is called through an interface is "*.Write", in no room.
+// "protocol *Conn.Write". What is called through an interface is "*.Write", in no room, or
+// "protocol *.take" if only types of that room can have the method.
 type calls map[string][]string
 
 // reader counts what somebody reads who follows a command: the files of the functions that run in
 // the hub, or are called in another room from outside of it; and those of these functions that call
 // one of ours which runs. So accessors and other leaves count as files alone.
 func (c calls) reader(functions []string) (read map[string]bool, files int) {
-	rooms := make(map[string]string) // of what runs, by "room name"
-	methods := make(map[string][]string)
+	rooms := make(map[string]string)     // of what runs, by "room name"
+	methods := make(map[string][]string) // what runs for a call through an interface
 	for _, f := range functions {
-		key := keyOf(f)
-		rooms[key] = path.Dir(f)
+		key, room := keyOf(f), path.Dir(f)
+		rooms[key] = room
 		if _, method, ok := strings.Cut(key, "."); ok {
-			methods[method] = append(methods[method], key)
+			at := methodOf(room, method)
+			methods[at] = append(methods[at], key)
 		}
 	}
 	run := func(from string) (all []string) {
 		for _, to := range c[from] {
-			if method, ok := strings.CutPrefix(to, "*."); ok {
-				all = append(all, methods[method]...)
-			} else if _, ok := rooms[to]; ok {
+			all = append(all, methods[to]...)
+			if _, ok := rooms[to]; ok {
 				all = append(all, to)
 			}
 		}
 		return all
 	}
-	called, outside := make(map[string]bool), make(map[string]bool)
+	outside := make(map[string]bool)
 	for from, room := range rooms {
 		for _, to := range run(from) {
-			called[to] = called[to] || to != from
 			outside[to] = outside[to] || rooms[to] != room
 		}
 	}
@@ -63,7 +63,7 @@ func (c calls) reader(functions []string) (read map[string]bool, files int) {
 	read = make(map[string]bool)
 	for _, f := range functions {
 		key := keyOf(f)
-		if rooms[key] != hub && called[key] && !outside[key] {
+		if rooms[key] != hub && !outside[key] {
 			continue
 		}
 		name, _, _ := strings.Cut(f, ":")
@@ -79,6 +79,14 @@ func (c calls) reader(functions []string) (read map[string]bool, files int) {
 func keyOf(function string) string {
 	at, name, _ := strings.Cut(function, " ")
 	return path.Dir(at) + " " + name
+}
+
+// methodOf is how calls name a method that is called through an interface.
+func methodOf(room, method string) string {
+	if token.IsExported(method) {
+		return "*." + method
+	}
+	return room + " *." + method
 }
 
 // readCalls reads the calls of every package of the module that pkg links.
@@ -149,18 +157,18 @@ func (c calls) add(file *ast.File, info *types.Info) {
 
 // nameOf is how calls name a function.
 func nameOf(f *types.Func) string {
-	name := f.Name()
+	name, room := f.Name(), strings.TrimPrefix(f.Pkg().Path(), module+"/")
 	if receiver := f.Signature().Recv(); receiver != nil {
 		typ, star := receiver.Type(), ""
 		if p, ok := typ.(*types.Pointer); ok {
 			typ, star = p.Elem(), "*"
 		}
 		if types.IsInterface(typ) {
-			return "*." + name
+			return methodOf(room, name)
 		}
 		if named, ok := typ.(*types.Named); ok {
 			name = star + named.Obj().Name() + "." + name
 		}
 	}
-	return strings.TrimPrefix(f.Pkg().Path(), module+"/") + " " + name
+	return room + " " + name
 }

@@ -37,8 +37,54 @@ func TestAReaderStopsAtTheBordersOfOtherRooms(t *testing.T) {
 	}
 }
 
-// TestTheCallsOfAPackageAreRead looks for three kinds of calls: of a function, of a method, and
-// through an interface.
+// TestAReaderSkipsWhatNobodyThatRunsCalls counts on a way with a function value: who follows the
+// calls never comes to it.
+func TestAReaderSkipsWhatNobodyThatRunsCalls(t *testing.T) {
+	c := calls{
+		hub + " *session.command":  {"protocol *Conn.Write"},
+		"protocol *Conn.Write":     {"protocol *socket.wait"},
+		"protocol newSocket":       {"protocol *socket.tryRead"},
+		"protocol *socket.tryRead": {"protocol *socket.wait"},
+	}
+	functions := []string{
+		"protocol/conn.go:1 *Conn.Write",
+		"protocol/socket.go:1 *socket.wait",
+		"protocol/socket.go:9 *socket.tryRead",
+		hub + "/session.go:1 *session.command",
+	}
+	read, files := c.reader(functions)
+	want := []string{"protocol/conn.go:1 *Conn.Write", hub + "/session.go:1 *session.command"}
+	if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) || files != 2 {
+		t.Errorf("functions read: %q in %d files, want %q in 2", got, files, want)
+	}
+}
+
+// TestAMethodThatIsNotExportedIsCalledInItsRoom counts on a way through an interface with such a
+// method, which a type of another room has by chance.
+func TestAMethodThatIsNotExportedIsCalledInItsRoom(t *testing.T) {
+	c := calls{
+		hub + " *session.command":  {"protocol *Conn.Fill", "sequence *Sequences.Take"},
+		"protocol *Conn.Fill":      {"protocol *.take"},
+		"protocol *socket.take":    {"protocol *Conn.Fill"},
+		"sequence *Sequences.Take": {"sequence *Sequences.take"},
+		"sequence *Sequences.take": {"sequence *Sequences.Take"},
+	}
+	functions := []string{
+		"protocol/conn.go:1 *Conn.Fill",
+		"protocol/socket.go:1 *socket.take",
+		hub + "/session.go:1 *session.command",
+		"sequence/sequences.go:1 *Sequences.Take",
+		"sequence/take.go:1 *Sequences.take",
+	}
+	read, files := c.reader(functions)
+	want := []string{"protocol/conn.go:1 *Conn.Fill", hub + "/session.go:1 *session.command", "sequence/sequences.go:1 *Sequences.Take"}
+	if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) || files != 3 {
+		t.Errorf("functions read: %q in %d files, want %q in 3", got, files, want)
+	}
+}
+
+// TestTheCallsOfAPackageAreRead looks for four kinds of calls: of a function, of a method, and
+// through an interface with an exported method and one without.
 func TestTheCallsOfAPackageAreRead(t *testing.T) {
 	c, err := readCalls(t.Context(), "seqproxy/statement/lex")
 	if err != nil {
@@ -55,5 +101,8 @@ func TestTheCallsOfAPackageAreRead(t *testing.T) {
 	}
 	if to := c["proxy *Server.start"]; !slices.Contains(to, "protocol NewConn") {
 		t.Errorf("Server.start calls %q", to)
+	}
+	if to := c["protocol *socket.tryRead"]; !slices.Contains(to, "protocol *.take") {
+		t.Errorf("socket.tryRead calls %q", to)
 	}
 }
