@@ -123,6 +123,28 @@ func (p Parameter) Append(b []byte, named bool) []byte {
 	return b
 }
 
+// Integer returns the number that a value of this type is; ok is false for a type that has other
+// values than whole numbers. n is undefined if the number is negative.
+func (p Parameter) Integer(b []byte) (n uint64, negative, ok bool) {
+	const unsigned = 0x8000
+	switch uint8(p.Type) {
+	case mysql.MYSQL_TYPE_TINY:
+		n, negative = uint64(b[0]), int8(b[0]) < 0
+	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
+		v := binary.LittleEndian.Uint16(b)
+		n, negative = uint64(v), int16(v) < 0
+	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
+		v := binary.LittleEndian.Uint32(b)
+		n, negative = uint64(v), int32(v) < 0
+	case mysql.MYSQL_TYPE_LONGLONG:
+		n = binary.LittleEndian.Uint64(b)
+		negative = int64(n) < 0
+	default:
+		return 0, false, false
+	}
+	return n, negative && p.Type&unsigned == 0, true
+}
+
 // BinaryValueSize returns the length in bytes of the value at the start of b
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html).
 func BinaryValueSize(typ uint8, b []byte) (size int, ok bool) {

@@ -100,6 +100,45 @@ func TestAttributesThatAServerReadsInAnotherWayAreNotGuessedAt(t *testing.T) {
 	}
 }
 
+func TestAnIntegerIsReadAsItsTypeSays(t *testing.T) {
+	const unsigned = 0x8000
+	for _, c := range []struct {
+		name     string
+		typ      uint16
+		value    string
+		want     uint64
+		negative bool
+		ok       bool
+	}{
+		{"TINYINT", uint16(mysql.MYSQL_TYPE_TINY), "\x05", 5, false, true},
+		{"TINYINT below 0", uint16(mysql.MYSQL_TYPE_TINY), "\xff", 0, true, true},
+		{"TINYINT UNSIGNED", uint16(mysql.MYSQL_TYPE_TINY) | unsigned, "\xff", 255, false, true},
+		{"SMALLINT", uint16(mysql.MYSQL_TYPE_SHORT), "\x01\x02", 0x201, false, true},
+		{"SMALLINT below 0", uint16(mysql.MYSQL_TYPE_SHORT), "\x00\x80", 0, true, true},
+		{"SMALLINT UNSIGNED", uint16(mysql.MYSQL_TYPE_SHORT) | unsigned, "\x00\x80", 0x8000, false, true},
+		{"YEAR", uint16(mysql.MYSQL_TYPE_YEAR), "\xea\x07", 2026, false, true},
+		{"MEDIUMINT below 0", uint16(mysql.MYSQL_TYPE_INT24), "\xff\xff\xff\xff", 0, true, true},
+		{"INT", uint16(mysql.MYSQL_TYPE_LONG), "\xff\xff\xff\x7f", 1<<31 - 1, false, true},
+		{"INT below 0", uint16(mysql.MYSQL_TYPE_LONG), "\x00\x00\x00\x80", 0, true, true},
+		{"INT UNSIGNED", uint16(mysql.MYSQL_TYPE_LONG) | unsigned, "\x00\x00\x00\x80", 1 << 31, false, true},
+		{"BIGINT", uint16(mysql.MYSQL_TYPE_LONGLONG), "\x00\x00\x00\x00\x01\x00\x00\x00", 1 << 32, false, true},
+		{"BIGINT below 0", uint16(mysql.MYSQL_TYPE_LONGLONG), "\xff\xff\xff\xff\xff\xff\xff\xff", 0, true, true},
+		{"BIGINT UNSIGNED", uint16(mysql.MYSQL_TYPE_LONGLONG) | unsigned, "\xff\xff\xff\xff\xff\xff\xff\xff", 1<<64 - 1, false, true},
+		{"0", uint16(mysql.MYSQL_TYPE_LONGLONG), "\x00\x00\x00\x00\x00\x00\x00\x00", 0, false, true},
+		{"DOUBLE", uint16(mysql.MYSQL_TYPE_DOUBLE), "\x00\x00\x00\x00\x00\x00\xf0\x3f", 0, false, false},
+		{"digits", uint16(mysql.MYSQL_TYPE_VAR_STRING), "\x015", 0, false, false},
+		{"NULL", uint16(mysql.MYSQL_TYPE_NULL), "", 0, false, false},
+	} {
+		n, negative, ok := Parameter{Type: c.typ}.Integer([]byte(c.value))
+		if negative {
+			n = 0 // it is undefined
+		}
+		if n != c.want || negative != c.negative || ok != c.ok {
+			t.Errorf("%s: got %d, negative %v, %v, want %d, %v, %v", c.name, n, negative, ok, c.want, c.negative, c.ok)
+		}
+	}
+}
+
 func TestCuttingAttributesTakesNoMemory(t *testing.T) {
 	none, some := []byte(NoAttributes+"SELECT 1"), append(attributeCases()["an unsigned integer"], "SELECT 1"...)
 	if got := testing.AllocsPerRun(100, func() { CutAttributes(none) }); got != 0 {

@@ -62,18 +62,15 @@ func ConnectionID(text string) uint64 {
 
 // ParameterID returns the connection id in the value of a parameter, or 0.
 func ParameterID(typ uint16, b []byte) uint64 {
-	const unsigned = 0x8000
 	size, ok := protocol.BinaryValueSize(uint8(typ), b)
 	if !ok {
 		return 0
 	}
 	b = b[:size]
 	switch uint8(typ) {
-	case mysql.MYSQL_TYPE_LONGLONG:
-		return binary.LittleEndian.Uint64(b)
-	case mysql.MYSQL_TYPE_LONG:
-		if typ&unsigned != 0 { // a signed value is no id of a proxy
-			return uint64(binary.LittleEndian.Uint32(b))
+	case mysql.MYSQL_TYPE_LONGLONG, mysql.MYSQL_TYPE_LONG:
+		if id, negative, _ := (protocol.Parameter{Type: typ}).Integer(b); !negative {
+			return id
 		}
 	case mysql.MYSQL_TYPE_DOUBLE:
 		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && f > 0 && f <= math.MaxUint32 {

@@ -2,7 +2,6 @@ package params
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -28,9 +27,6 @@ var tooLong = make([]byte, maxArgument)
 
 // noPlace is the server's index of a parameter that is an argument of a call.
 const noPlace = 1<<16 - 1
-
-// unsignedBit is the flag in a parameter's type.
-const unsignedBit = 0x8000
 
 // Argument says which of the client's parameters set a hidden parameter, counted from 1. 0 means
 // none.
@@ -124,29 +120,16 @@ func (v *Value) integer() (n uint64, negative, ok bool) {
 	if v.null {
 		return 0, false, false
 	}
-	var signed int64
-	switch d := v.data; uint8(v.kind.Type) {
-	case mysql.MYSQL_TYPE_TINY:
-		n, signed = uint64(d[0]), int64(int8(d[0]))
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		n = uint64(binary.LittleEndian.Uint16(d))
-		signed = int64(int16(n))
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		n = uint64(binary.LittleEndian.Uint32(d))
-		signed = int64(int32(n))
-	case mysql.MYSQL_TYPE_LONGLONG:
-		n = binary.LittleEndian.Uint64(d)
-		signed = int64(n)
-	default:
-		text, isText := v.text()
-		if !isText {
-			return 0, false, false
-		}
-		digits, minus := bytes.CutPrefix(text, []byte("-"))
-		n, err := strconv.ParseUint(string(digits), 10, 64)
-		return n, minus && n > 0, err == nil
+	if n, negative, ok = v.kind.Integer(v.data); ok {
+		return n, negative, true
 	}
-	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
+	text, isText := v.text()
+	if !isText {
+		return 0, false, false
+	}
+	digits, minus := bytes.CutPrefix(text, []byte("-"))
+	n, err := strconv.ParseUint(string(digits), 10, 64)
+	return n, minus && n > 0, err == nil
 }
 
 // Arguments reads the values of a row of a complete execution. Callers ask for them in order.

@@ -127,42 +127,18 @@ func (v *Value) key() (statement.ValueKind, uint64) {
 	if v.null {
 		return statement.ValueNull, 0
 	}
-	signed := func(n int64) (statement.ValueKind, uint64) {
+	if n, negative, ok := v.kind.Integer(v.data); ok {
 		switch {
+		case negative:
+			return statement.ValueExplicit, 0
 		case n == 0:
 			return statement.ValueZero, 0
-		case n < 0:
-			return statement.ValueExplicit, 0
 		}
-		return statement.ValueNumber, uint64(n)
+		return statement.ValueNumber, n
 	}
-	unsigned := v.kind.Type&unsignedBit != 0
 	switch d := v.data; uint8(v.kind.Type) {
 	case mysql.MYSQL_TYPE_NULL:
 		return statement.ValueNull, 0
-	case mysql.MYSQL_TYPE_TINY:
-		if unsigned {
-			return signed(int64(d[0]))
-		}
-		return signed(int64(int8(d[0])))
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		n := binary.LittleEndian.Uint16(d)
-		if unsigned {
-			return signed(int64(n))
-		}
-		return signed(int64(int16(n)))
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		n := binary.LittleEndian.Uint32(d)
-		if unsigned {
-			return signed(int64(n))
-		}
-		return signed(int64(int32(n)))
-	case mysql.MYSQL_TYPE_LONGLONG:
-		n := binary.LittleEndian.Uint64(d)
-		if unsigned && n > 0 {
-			return statement.ValueNumber, n
-		}
-		return signed(int64(n))
 	case mysql.MYSQL_TYPE_FLOAT:
 		return floatKey(float64(math.Float32frombits(binary.LittleEndian.Uint32(d))))
 	case mysql.MYSQL_TYPE_DOUBLE:

@@ -1,7 +1,6 @@
 package ticket
 
 import (
-	"encoding/binary"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -56,20 +55,10 @@ func textParameter(typ uint16, b []byte) ([]byte, bool) {
 
 // stepParameter reads what a ticket adds to a counter. Some drivers send numbers as text.
 func stepParameter(typ uint16, b []byte) (n uint64, ok bool) {
-	const unsigned = 0x8000
 	negative := false
 	switch uint8(typ) {
-	case mysql.MYSQL_TYPE_TINY:
-		n, negative = uint64(b[0]), int8(b[0]) < 0
-	case mysql.MYSQL_TYPE_SHORT:
-		v := binary.LittleEndian.Uint16(b)
-		n, negative = uint64(v), int16(v) < 0
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		v := binary.LittleEndian.Uint32(b)
-		n, negative = uint64(v), int32(v) < 0
-	case mysql.MYSQL_TYPE_LONGLONG:
-		n = binary.LittleEndian.Uint64(b)
-		negative = int64(n) < 0
+	case mysql.MYSQL_TYPE_YEAR: // servers read it in several ways
+		return 0, false
 	case mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_VARCHAR:
 		text, _, ok := protocol.ReadLenEncBytes(b)
 		if !ok || len(text) == 0 || text[0] < '1' || text[0] > '9' {
@@ -80,7 +69,9 @@ func stepParameter(typ uint16, b []byte) (n uint64, ok bool) {
 			return 0, false
 		}
 	default:
-		return 0, false
+		if n, negative, ok = (protocol.Parameter{Type: typ}).Integer(b); !ok {
+			return 0, false
+		}
 	}
-	return n, (!negative || typ&unsigned != 0) && n >= 1 && n <= sequence.MaxAdvance
+	return n, !negative && n >= 1 && n <= sequence.MaxAdvance
 }
