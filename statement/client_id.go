@@ -54,16 +54,10 @@ func knowsNoThread(l, p *lex.Lexer) bool {
 		lex.KwSelect, lex.KwAnd, lex.KwOr, lex.KwXor, lex.KwNot, lex.KwIn, lex.KwCase, lex.KwWhen, lex.KwThen, lex.KwElse, lex.KwDiv, lex.KwMod, lex.KwBetween, lex.KwLike, lex.KwIs:
 		return true
 	}
-	w := l.Src[l.Start:l.End]
-	for _, name := range [...]string{
+	return l.End == p.Start && isAnyOf(l.Src[l.Start:l.End],
 		"version", "database", "schema", "user", "current_user", "session_user", "system_user", "current_role",
 		"now", "current_timestamp", "localtime", "localtimestamp", "utc_timestamp", "curdate", "curtime", "unix_timestamp",
 		"if", "ifnull", "coalesce", "nullif", "concat", "concat_ws", "cast", "convert", "char", "decimal", "hex", "lpad", "rpad",
 		"greatest", "least",
-	} {
-		if lex.EqualFold(w, name) {
-			return l.End == p.Start
-		}
-	}
-	return false
+	)
 }

@@ -255,12 +255,7 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 
 // severalGroupings reports whether a word after GROUP BY adds super-aggregate rows.
 func severalGroupings(l *lex.Lexer) bool {
-	for _, word := range [...]string{"rollup", "cube", "grouping"} {
-		if w := l.Src[l.Start:l.End]; lex.EqualFold(w, word) {
-			return true
-		}
-	}
-	return false
+	return isAnyOf(l.Src[l.Start:l.End], "rollup", "cube", "grouping")
 }
 
 // indexFollows reports whether l begins an index hint, such as IGNORE INDEX (i).

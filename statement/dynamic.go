@@ -5,10 +5,9 @@ import "seqproxy/statement/lex"
 // Dynamic is a text that concerns a prepared statement: PREPARE, EXECUTE, EXECUTE IMMEDIATE,
 // DEALLOCATE PREPARE or DROP PREPARE.
 type Dynamic struct {
-	// Name is the prepared statement's name, decoded, with ASCII letters in lower case. In the text
-	// it is sql[NameStart:NameEnd]. EXECUTE IMMEDIATE has no name.
-	Name               string
-	NameStart, NameEnd int
+	// Name is the prepared statement's name, decoded, with ASCII letters in lower case. EXECUTE
+	// IMMEDIATE has no name.
+	Name string
 	// TextStart and TextEnd bound the source of a PREPARE or EXECUTE IMMEDIATE: a literal, with the
 	// value Text, or a user variable.
 	TextStart, TextEnd int
@@ -38,7 +37,7 @@ func ReadDynamic(sql []byte, mode lex.Mode) (d Dynamic, ok bool) {
 		if l.Kind != lex.Word && l.Kind != lex.Quoted {
 			return d, false
 		}
-		d.Name, d.NameStart, d.NameEnd = string(names.Lowered(names.Decode(&l))), l.Start, l.End
+		d.Name = string(names.Lowered(names.Decode(&l)))
 		l.Next()
 	}
 	switch kind {

@@ -10,16 +10,10 @@ func looksEachTime(l *lex.Lexer) bool {
 	if l.Kind != lex.Word || l.AfterDot {
 		return false
 	}
-	w := l.Src[l.Start:l.End]
-	for _, name := range [...]string{
+	return isAnyOf(l.Src[l.Start:l.End],
 		"if", "ifnull", "coalesce", "nullif", "concat", "cast", "convert", "lpad", "rpad", "greatest", "least", "hex",
 		"and", "or", "xor", "not", "when", "then", "else", "case", "div", "mod", "binary", "between",
-	} {
-		if lex.EqualFold(w, name) {
-			return true
-		}
-	}
-	return false
+	)
 }
 
 // mayCallRoutine reports whether l, a token before a parenthesis, may be the name of a stored
@@ -41,14 +35,8 @@ func mayCallRoutine(l, prev *lex.Lexer) bool {
 	if prev.End != l.Start {
 		return true
 	}
-	w := l.Src[prev.Start:prev.End]
-	for _, name := range [...]string{
+	return !isAnyOf(l.Src[prev.Start:prev.End],
 		"count", "max", "min", "sum", "avg", "upper", "lower", "concat_ws", "left", "right", "substr", "substring", "trim", "length",
 		"char_length", "replace", "round", "floor", "abs", "date", "now", "date_format", "unix_timestamp", "from_unixtime", "row_number",
-	} {
-		if lex.EqualFold(w, name) {
-			return false
-		}
-	}
-	return true
+	)
 }

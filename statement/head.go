@@ -340,10 +340,7 @@ func (a *analyzer) endTransaction(k Kind) bool {
 func (a *analyzer) show() bool {
 	p := a.peek()
 	switch p.Kw {
-	case lex.KwWarnings, lex.KwErrors:
-		a.st.Words |= ReadsWarnings
-		return a.relayed(ShowWarnings)
-	case lex.KwCount: // SHOW COUNT(*) WARNINGS
+	case lex.KwWarnings, lex.KwErrors, lex.KwCount: // SHOW COUNT(*) WARNINGS
 		a.st.Words |= ReadsWarnings
 		return a.relayed(ShowWarnings)
 	case lex.KwSequences:

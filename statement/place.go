@@ -1,7 +1,5 @@
 package statement
 
-import "seqproxy/statement/lex"
-
 // place sets what is known of a NEXTVAL's place when it is read. endSelect adds later what the
 // SELECT around it turns out to be.
 func (a *analyzer) place(c *FuncCall) {
@@ -99,11 +97,8 @@ func (a *analyzer) placeUnion(lv *level) {
 
 // grouping handles a word after GROUP BY.
 func (a *analyzer) grouping() {
-	word := a.Src[a.Start:a.End]
-	for _, several := range [...]string{"rollup", "cube", "grouping", "sets"} {
-		if lex.EqualFold(word, several) {
-			a.groups = a.Start
-		}
+	if isAnyOf(a.Src[a.Start:a.End], "rollup", "cube", "grouping", "sets") {
+		a.groups = a.Start
 	}
 }
 

@@ -159,13 +159,21 @@ func (r *rowReader) outermost(prev *lex.Lexer) {
 	}
 }
 
-func (r *rowReader) inList(prev *lex.Lexer) {
+// clause reports whether the token begins a clause, and keeps which.
+func (r *rowReader) clause() bool {
 	switch r.Kw {
 	case lex.KwFrom, lex.KwWhere, lex.KwLimit, lex.KwLock, lex.KwFetch, lex.KwFor:
 		r.part = inClauses
-		return
 	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
 		r.part = inReferences
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *rowReader) inList(prev *lex.Lexer) {
+	if r.clause() {
 		return
 	}
 	switch {
@@ -185,15 +193,7 @@ func (r *rowReader) inList(prev *lex.Lexer) {
 }
 
 func (r *rowReader) inClause(prev *lex.Lexer) {
-	switch r.Kw {
-	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
-		r.part = inReferences
-		return
-	case lex.KwFrom, lex.KwWhere, lex.KwLimit, lex.KwLock, lex.KwFetch, lex.KwFor:
-		r.part = inClauses
-		return
-	}
-	if r.part != inReferences || prev.Kw != lex.KwBy && !prev.Is(',') {
+	if r.clause() || r.part != inReferences || prev.Kw != lex.KwBy && !prev.Is(',') {
 		return
 	}
 	switch {

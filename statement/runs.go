@@ -61,12 +61,7 @@ func MayRunOthers(sql []byte, mode lex.Mode) bool {
 	case p.Is(':'):
 		return hasEnd(p)
 	}
-	for _, name := range [...]string{"begin", "declare", "if", "case", "loop", "while", "repeat", "for"} {
-		if lex.EqualFold(w, name) {
-			return hasEnd(p)
-		}
-	}
-	return false
+	return isAnyOf(w, "begin", "declare", "if", "case", "loop", "while", "repeat", "for") && hasEnd(p)
 }
 
 // hasEnd reports whether the word END follows. Every block has one.

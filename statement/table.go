@@ -154,7 +154,7 @@ func queryBegins(p lex.Lexer) bool {
 		if p.Next(); p.Kw == lex.KwAs {
 			return true
 		}
-		return p.Is('(') && p.Kind != lex.EOF
+		return p.Is('(')
 	case lex.KwTable:
 		return p.Kind == lex.Word || p.Kind == lex.Quoted
 	case lex.KwValues:

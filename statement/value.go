@@ -123,7 +123,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		v.End = l.End
 		before = l.Kind
 	}
-	if s.tokens == 0 || depth != 0 || s.first.Kind == lex.EOF && s.tokens > 0 {
+	if s.tokens == 0 || depth != 0 || s.first.Kind == lex.EOF {
 		return v, false
 	}
 	v.EndParams = in.params
@@ -164,15 +164,11 @@ func changesType(l *lex.Lexer) bool {
 	case lex.Quoted:
 		return true
 	case lex.Word:
-		for _, word := range [...]string{
+		// _utf8mb4, for one, is a character set before a string
+		return text[0] != '_' && !isAnyOf(text,
 			"null", "default", "true", "false", "unknown", "and", "or", "xor", "not", "is", "in", "like", "between", "div", "mod",
 			"case", "when", "then", "else", "end",
-		} {
-			if lex.EqualFold(text, word) {
-				return false
-			}
-		}
-		return text[0] != '_' // a character set before a string
+		)
 	}
 	return false
 }
