@@ -14,18 +14,17 @@ const (
 
 // FillOptions say how a Filler changes an answer.
 type FillOptions struct {
-	// Columns lists, for each result of the answer in order, the columns that hold the placeholder
-	// in every row. Indexes are in ascending order; -1 is the last column and -2 the one before it.
-	// Results with no columns here, and those after the list's end, pass unchanged.
-	Columns [][]int
+	// Columns are those of the first result that hold the placeholder in every row. Indexes are in
+	// ascending order; -1 is the last column and -2 the one before it. Later results pass unchanged.
+	Columns []int
 	// Binary reports whether the answer is to a prepared statement.
 	Binary bool
 	// Types are the columns' types, for a binary result whose definitions may be omitted.
 	Types []uint8
-	// Take returns numbers for at least one and at most rows rows of a result. The numbers are in
-	// row order, one for each column to fill. The slice is used until the next call. An error ends
-	// the result with Refused.
-	Take func(result, rows int) ([]uint64, error)
+	// Take returns numbers for at least one and at most rows rows. The numbers are in row order, one
+	// for each column to fill. The slice is used until the next call. An error ends the result with
+	// Refused.
+	Take func(rows int) ([]uint64, error)
 }
 
 // Filler passes on an answer and replaces placeholders by numbers. It walks with an Answer. It
@@ -39,7 +38,7 @@ type Filler struct {
 	columns      []int
 	count        int      // number of columns in the result
 	types        []uint8  // of the columns whose definitions have come
-	result       int      // index of the result
+	later        bool     // the first result has ended
 	numbers      []uint64 // for rows to come
 	num          uint8    // of the next packet
 	begun        bool     // num is set
@@ -174,7 +173,7 @@ func (f *Filler) dropWritten() {
 	f.written = 0
 }
 
-// Types returns the column types of the last filled result, as far as definitions have come. The
+// Types returns the column types of the filled result, as far as definitions have come. The
 // Filler reads them for a binary result only.
 func (f *Filler) Types() []uint8 { return f.types }
 
@@ -199,7 +198,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 		return true, true
 	case before == phaseRows && f.columns != nil && a.isRow(head, size):
 		if len(f.numbers) < len(f.columns) {
-			if f.numbers, f.err = f.opts.Take(f.result, f.rowsAhead(b)); f.err != nil {
+			if f.numbers, f.err = f.opts.Take(f.rowsAhead(b)); f.err != nil {
 				return true, true
 			}
 		}
@@ -220,7 +219,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 		return f.beginResult(head), true
 	case before == phaseFirst && a.phase == phaseFirst && !a.wantsFile,
 		before == phaseRows && a.phase == phaseFirst:
-		f.result++
+		f.later = true
 		f.columns, f.types, f.numbers = nil, nil, nil
 	}
 	return true, true
@@ -243,13 +242,12 @@ func (a *Answer) isRow(head []byte, size int) bool {
 
 // beginResult prepares for a result set, given its first packet.
 func (f *Filler) beginResult(head []byte) bool {
-	if f.result >= len(f.opts.Columns) || len(f.opts.Columns[f.result]) == 0 {
-		f.columns = nil
+	if f.later || len(f.opts.Columns) == 0 {
 		return true
 	}
 	n, _, _ := ReadLenEncInt(head)
-	f.count, f.columns = int(n), make([]int, 0, len(f.opts.Columns[f.result]))
-	for _, c := range f.opts.Columns[f.result] {
+	f.count, f.columns = int(n), make([]int, 0, len(f.opts.Columns))
+	for _, c := range f.opts.Columns {
 		if c < 0 {
 			c += f.count
 		}

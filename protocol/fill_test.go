@@ -171,6 +171,7 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 	str, long, date := uint8(mysql.MYSQL_TYPE_VAR_STRING), uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_DATETIME)
 	cases := []fillCase{
 		{types: []uint8{long}, columns: []int{0}, rows: 12, number: 8},
+		{types: []uint8{long, str}, columns: []int{0}},
 		{types: []uint8{long, str, str}, columns: []int{0}, rows: 12, number: 8},
 		{types: []uint8{str, long, str}, columns: []int{1}, rows: 12, number: math.MaxUint64 - 5000},
 		{types: []uint8{str, str, long, str, long}, columns: []int{2, -1}, rows: 12, value: mixed, number: 95},
@@ -188,27 +189,24 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 				c := base
 				c.caps, c.end = caps, end
 				a := filledAnswer{numServer: 1, numClient: 1}
-				results := [][]int{c.columns}
-				want := [][]uint64{c.append(&a, rng)}
+				want := c.append(&a, rng)
 				if end == "more" {
-					// An OK, a result that is not filled, an empty one that would be, and one more.
+					// An OK, and results that are not filled, one of them empty.
 					a.both([]byte{headerOK, 0, 0, 2 | byte(MoreResults), 0, 0, 0})
 					c.columns = nil
 					c.append(&a, rng)
-					c = base
-					c.caps, c.end, c.rows = caps, "more", 0
+					c.rows = 0
 					c.append(&a, rng)
 					c.end, c.rows = "eof", base.rows
-					results = append(results, nil, nil, c.columns, c.columns)
-					want = append(want, nil, nil, nil, c.append(&a, rng))
+					c.append(&a, rng)
 				}
 				for _, size := range []int{1, 7, 50, BufferSize} {
 					var answer Answer
-					given := make([]int, len(want))
-					f := NewFiller(&answer, caps, FillOptions{Columns: results, Binary: c.binary, Take: func(result, rows int) ([]uint64, error) {
-						k := min(rows*len(results[result]), len(want[result])-given[result])
-						given[result] += k
-						return want[result][given[result]-k : given[result]], nil
+					given := 0
+					f := NewFiller(&answer, caps, FillOptions{Columns: base.columns, Binary: c.binary, Take: func(rows int) ([]uint64, error) {
+						k := min(rows*len(base.columns), len(want)-given)
+						given += k
+						return want[given-k : given], nil
 					}})
 					got, rest, ev := fill(f, a.server, func() int { return 1 + rng.IntN(size) })
 					name := fmt.Sprintf("case %d, capabilities %x, %s, pieces of %d bytes", i, caps, end, size)
@@ -218,10 +216,8 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 					if !bytes.Equal(got, a.client) {
 						t.Fatalf("%s: got\n%x\nwant\n%x", name, got, a.client)
 					}
-					for r := range want {
-						if given[r] != len(want[r]) {
-							t.Fatalf("%s: result %d: %d numbers were taken, want %d", name, r, given[r], len(want[r]))
-						}
+					if given != len(want) {
+						t.Fatalf("%s: %d numbers were taken, want %d", name, given, len(want))
 					}
 				}
 			}
@@ -252,7 +248,7 @@ func TestRowsOfManyPacketsAreFilled(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, 1))
 				want := c.append(&a, rng)
 				var answer Answer
-				f := NewFiller(&answer, c.caps, FillOptions{Columns: [][]int{columns}, Binary: bin, Take: func(_, rows int) ([]uint64, error) {
+				f := NewFiller(&answer, c.caps, FillOptions{Columns: columns, Binary: bin, Take: func(rows int) ([]uint64, error) {
 					k := min(rows, len(want))
 					defer func() { want = want[k:] }()
 					return want[:k], nil
@@ -277,7 +273,7 @@ func TestARowWithoutANumberIsRefused(t *testing.T) {
 	want := c.append(&a, rand.New(rand.NewPCG(1, 1)))
 	var answer Answer
 	ranOut := errors.New("ran out")
-	f := NewFiller(&answer, c.caps, FillOptions{Columns: [][]int{c.columns}, Take: func(_, rows int) ([]uint64, error) {
+	f := NewFiller(&answer, c.caps, FillOptions{Columns: c.columns, Take: func(rows int) ([]uint64, error) {
 		if len(want) == 6 {
 			return nil, ranOut
 		}
@@ -325,7 +321,7 @@ func TestAnAnswerWithoutItsPlaceholdersIsMalformed(t *testing.T) {
 		a := head()
 		a.both([]byte(c.row))
 		var answer Answer
-		f := NewFiller(&answer, DeprecateEOF, FillOptions{Columns: [][]int{{1}}, Binary: c.binary, Take: func(_, rows int) ([]uint64, error) {
+		f := NewFiller(&answer, DeprecateEOF, FillOptions{Columns: []int{1}, Binary: c.binary, Take: func(rows int) ([]uint64, error) {
 			return make([]uint64, rows), nil
 		}})
 		if _, _, ev := fill(f, a.server, func() int { return 100 }); ev != Malformed {
@@ -334,7 +330,7 @@ func TestAnAnswerWithoutItsPlaceholdersIsMalformed(t *testing.T) {
 	}
 	for _, columns := range [][]int{{2}, {-3}, {1, 0}, {1, -1}} {
 		var answer Answer
-		f := NewFiller(&answer, DeprecateEOF, FillOptions{Columns: [][]int{columns}})
+		f := NewFiller(&answer, DeprecateEOF, FillOptions{Columns: columns})
 		if _, _, ev := fill(f, head().server, func() int { return 100 }); ev != Malformed {
 			t.Errorf("columns %v of 2: got event %d, want %d", columns, ev, Malformed)
 		}
@@ -358,8 +354,8 @@ func FuzzFiller(f *testing.F) {
 			caps = DeprecateEOF
 		}
 		var answer Answer
-		filler := NewFiller(&answer, caps, FillOptions{Columns: [][]int{{0, 2}, {-1}}, Binary: bin, Take: func(result, rows int) ([]uint64, error) {
-			return make([]uint64, rows*(2-result)), nil
+		filler := NewFiller(&answer, caps, FillOptions{Columns: []int{0, 2}, Binary: bin, Take: func(rows int) ([]uint64, error) {
+			return make([]uint64, 2*rows), nil
 		}})
 		if out, _, _ := fill(filler, b, func() int { return int(piece) + 1 }); len(out) > len(b) {
 			t.Errorf("%d bytes became %d", len(b), len(out))

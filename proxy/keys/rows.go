@@ -66,7 +66,7 @@ func (r *Rows) For(t *Taker, planned bool) *RowTaker {
 func (x *RowTaker) Last() (last uint64, ok bool) { return x.last, x.given }
 
 // Take takes the numbers of at least one of the next rows, and of at most rows.
-func (x *RowTaker) Take(_, rows int) ([]uint64, error) {
+func (x *RowTaker) Take(rows int) ([]uint64, error) {
 	if first := x.rows.first; first != nil {
 		x.rows.first = nil
 		return first, nil

@@ -339,7 +339,7 @@ func TestTextsAreNoNumbers(t *testing.T) {
 		"a column that is bound": func() error {
 			return taker.key(&plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "texts"}, Filled: make([]plan.FilledRow, 1)})
 		},
-		"a row":   func() error { _, err := rows.For(taker, true).Take(0, 1); return err },
+		"a row":   func() error { _, err := rows.For(taker, true).Take(1); return err },
 		"ahead":   func() error { _, err := taker.ahead(rows); return err },
 		"LASTVAL": func() error { _, err := taker.lastOf([]byte("texts")); return err },
 	} {

@@ -206,7 +206,7 @@ func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, b
 	r.batch.drop()
 	numbers := rows.For(r.numbers, !binary)
 	x := rowExchange{r: r, c: c, numbers: numbers, inserts: rows.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
-		Columns: [][]int{rows.Columns}, Binary: binary, Types: rows.Types, Take: numbers.Take,
+		Columns: rows.Columns, Binary: binary, Types: rows.Types, Take: numbers.Take,
 	})}
 	err := x.relay()
 	if types := x.f.Types(); len(types) > 0 {
