@@ -296,13 +296,14 @@ func TestAWalkEndsWhereARealServerStops(t *testing.T) {
 // others records the commands that are no COM_QUERY.
 func (r *recorder) others(s *mysqltest.Server, schema string) []record {
 	t := r.t
+	const lastRowSent = Status(0x80)
 	var list []record
 	do := func(name string, cmd Command, argument string, want walked) {
 		t.Helper()
 		rec := r.do(name, cmd, argument, "")
 		got := rec.walked
 		want.Accepted, want.Event, want.PacketNum, want.Warnings = got.Accepted, got.Event, got.PacketNum, got.Warnings
-		want.Status |= got.Status &^ (CursorExists | LastRowSent | MoreResults)
+		want.Status |= got.Status &^ (CursorExists | lastRowSent | MoreResults)
 		if !got.equal(want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
@@ -333,7 +334,7 @@ func (r *recorder) others(s *mysqltest.Server, schema string) []record {
 	do("execute", ComStmtExecute, all+noCursor, rows)
 	do("execute with a cursor", ComStmtExecute, all+readCursor, walked{Rows: true, Status: CursorExists})
 	do("fetch two", ComStmtFetch, all+"\x02\x00\x00\x00", walked{Status: CursorExists})
-	do("fetch more than there are", ComStmtFetch, all+"\x20\x00\x00\x00", walked{Status: LastRowSent})
+	do("fetch more than there are", ComStmtFetch, all+"\x20\x00\x00\x00", walked{Status: lastRowSent})
 	do("fetch behind the end", ComStmtFetch, all+"\x01\x00\x00\x00", failed(1421))
 	do("reset", ComStmtReset, all, ok)
 	do("COM_STMT_CLOSE", ComStmtClose, all, ok)

@@ -56,11 +56,11 @@ func (s *AuthSwitch) salt() (Salt, error) {
 	return salt, nil
 }
 
-// AppendAuthMoreData appends the payload of Protocol::AuthMoreData, a message from a plugin's
-// server side to its client side
+// AuthMoreData returns the payload of Protocol::AuthMoreData, a message from a plugin's server side
+// to its client side
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_auth_more_data.html).
-func AppendAuthMoreData(b, data []byte) []byte {
-	return append(append(b, headerMoreData), data...)
+func AuthMoreData(data []byte) []byte {
+	return append([]byte{headerMoreData}, data...)
 }
 
 // ParseAuthMoreData returns the data of Protocol::AuthMoreData, a part of payload.

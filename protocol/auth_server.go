@@ -122,7 +122,7 @@ func (x *exchange) judge(plugin string, answer []byte) error {
 
 // say sends a message to the client's plugin.
 func (x *exchange) say(data ...byte) error {
-	if err := x.pc.WritePacket(AppendAuthMoreData(nil, data)); err != nil {
+	if err := x.pc.WritePacket(AuthMoreData(data)); err != nil {
 		return fmt.Errorf("write auth data: %w", err)
 	}
 	return nil

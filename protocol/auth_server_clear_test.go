@@ -24,7 +24,7 @@ func encrypted(t *testing.T, salt Salt, password string) []byte {
 func (s *loginServer) overTLS(t *testing.T) *rawClient {
 	t.Helper()
 	c := s.raw(t)
-	c.send((&HandshakeResponse{Capabilities: loginCapabilities}).AppendSSLRequest(nil))
+	c.send((&HandshakeResponse{Capabilities: loginCapabilities}).SSLRequest())
 	if err := c.StartTLSClient(clientTLS()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (x *exchange) sha2(answer []byte) error {
 	x.hello.PasswordUsed = true
 	if x.verifier.sha2(x.hello.Salt, answer) {
 		// The packet waits, because the caller's OK follows at once.
-		if err := x.pc.QueuePacket(AppendAuthMoreData(nil, []byte{sha2FastOK})); err != nil {
+		if err := x.pc.QueuePacket(AuthMoreData([]byte{sha2FastOK})); err != nil {
 			return fmt.Errorf("write auth data: %w", err)
 		}
 		return nil

@@ -208,7 +208,7 @@ func TestARightPasswordInTheFullExchangeIsLetIn(t *testing.T) {
 				client := s.raw(t)
 				r := HandshakeResponse{Capabilities: loginCapabilities, User: "app", Plugin: "caching_sha2_password", AuthResponse: make([]byte, 32)}
 				if mode == "tls" {
-					client.send(r.AppendSSLRequest(nil))
+					client.send(r.SSLRequest())
 					if err := client.StartTLSClient(clientTLS()); err != nil {
 						t.Fatal(err)
 					}
@@ -363,7 +363,7 @@ func TestBytesThatAreNoLoginAreRefusedAndTheConnectionClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ssl := (&HandshakeResponse{Capabilities: loginCapabilities}).AppendSSLRequest(nil)
+	ssl := (&HandshakeResponse{Capabilities: loginCapabilities}).SSLRequest()
 	s := startLoginServer(t, "tcp", nil)
 	for what, c := range map[string]struct {
 		payload []byte
@@ -483,7 +483,7 @@ func TestClientsWithoutTLSAreRefusedWhereItIsDemanded(t *testing.T) {
 func TestFlagsOfTheTLSRequestDoNotBindTheLoginBehindIt(t *testing.T) {
 	s := startLoginServer(t, "tcp", func(l *ServerLogin) { l.TLS = serverTLS() })
 	client := s.raw(t)
-	client.send((&HandshakeResponse{Capabilities: Protocol41}).AppendSSLRequest(nil))
+	client.send((&HandshakeResponse{Capabilities: Protocol41}).SSLRequest())
 	if err := client.StartTLSClient(clientTLS()); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,6 @@ const (
 	Autocommit         = Status(mysql.SERVER_STATUS_AUTOCOMMIT)
 	MoreResults        = Status(mysql.SERVER_MORE_RESULTS_EXISTS)
 	CursorExists       = Status(mysql.SERVER_STATUS_CURSOR_EXISTS)
-	LastRowSent        = Status(mysql.SERVER_STATUS_LAST_ROW_SEND)
 	NoBackslashEscapes = Status(mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED)
 	OutParams          = Status(mysql.SERVER_PS_OUT_PARAMS)
 	InReadOnlyTrans    = Status(0x2000)

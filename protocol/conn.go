@@ -140,11 +140,7 @@ func (c *Conn) makeRoom() {
 }
 
 // Release frees the buffer if it is empty.
-func (c *Conn) Release() {
-	if c.buf != nil && c.r == c.w {
-		c.give()
-	}
-}
+func (c *Conn) Release() { c.give() }
 
 func (c *Conn) read() (int, error) {
 	if c.frames != nil {
@@ -459,10 +455,8 @@ func (c *Conn) Control(f func(fd uintptr)) error { return c.sock.raw.Control(f) 
 // come from another goroutine and does not touch the buffers.
 func (c *Conn) Drop() {
 	c.ahead = nil
-	if c.buf != nil {
-		c.r = c.w
-		c.give()
-	}
+	c.r = c.w
+	c.give()
 	if c.frames != nil {
 		c.frames.in.drop()
 	}

@@ -108,7 +108,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		User: quoted(l.User), Database: l.Database, Attrs: l.Attrs,
 	}
 	if capabilities.Has(SSL) {
-		if err := pc.WritePacket(response.AppendSSLRequest(nil)); err != nil {
+		if err := pc.WritePacket(response.SSLRequest()); err != nil {
 			return nil, fmt.Errorf("write TLS request: %w", err)
 		}
 		if err := pc.StartTLSClient(l.TLS); err != nil {

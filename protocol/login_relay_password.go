@@ -69,7 +69,7 @@ func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
 		}
 		var public []byte
 		if public, err = encodePublicKey(r.serverKey); err == nil {
-			given, err = r.fromClient(AppendAuthMoreData(nil, public))
+			given, err = r.fromClient(AuthMoreData(public))
 		}
 	}
 	switch {
@@ -115,7 +115,7 @@ func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 		return err
 	}
 	if isKeyRequest(given, requestKey) {
-		if given, err = r.fromClient(AppendAuthMoreData(nil, keys.public)); err != nil {
+		if given, err = r.fromClient(AuthMoreData(keys.public)); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 			response.AuthResponse = nil
 		}
 		if l.clientTLS {
-			r.client.send(response.AppendSSLRequest(nil))
+			r.client.send(response.SSLRequest())
 			if err := clientEnd.StartTLSClient(clientTLS()); err != nil {
 				t.Fatal(err)
 			}
@@ -376,7 +376,7 @@ func (r *relayed) fullExchange(plugin string, l legs) (password string) {
 		if len(given) != 1 || given[0] != requestKey {
 			r.t.Fatalf("got %q, want a request for the key", given)
 		}
-		r.server.send(AppendAuthMoreData(nil, keys.public))
+		r.server.send(AuthMoreData(keys.public))
 		given = r.server.receive()
 	}
 	got, ok := keys.decrypt(given, salt)

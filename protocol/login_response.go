@@ -34,10 +34,10 @@ const (
 	responseFiller = 23
 )
 
-// AppendSSLRequest appends the packet that asks the server for TLS: the head of the response. It
-// always sets SSL.
-func (r *HandshakeResponse) AppendSSLRequest(b []byte) []byte {
-	return r.appendHead(b, r.Capabilities|SSL)
+// SSLRequest returns the packet that asks the server for TLS: the head of the response. It always
+// sets SSL.
+func (r *HandshakeResponse) SSLRequest() []byte {
+	return r.appendHead(nil, r.Capabilities|SSL)
 }
 
 func (r *HandshakeResponse) appendHead(b []byte, capabilities Capability) []byte {

@@ -112,7 +112,7 @@ func TestAPROXYHeaderNamesTheClient(t *testing.T) {
 				}
 				r := HandshakeResponse{Capabilities: loginCapabilities, User: "app", Plugin: "caching_sha2_password"}
 				if how == "over TLS" {
-					client.send(r.AppendSSLRequest(nil))
+					client.send(r.SSLRequest())
 					if err := client.StartTLSClient(clientTLS()); err != nil {
 						t.Fatal(err)
 					}

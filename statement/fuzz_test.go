@@ -210,7 +210,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	if nextvals != total || nextvals > 0 && firsts != 1 {
 		t.Fatalf("%q: %d NEXTVALs, %d needed, %d made insert id", sql, nextvals, total, firsts)
 	}
-	hidden := st.HiddenParams(nil, subs)
+	hidden := st.HiddenParams(subs)
 	if !slices.IsSorted(hidden) || len(slices.Compact(slices.Clone(hidden))) != len(hidden) {
 		t.Fatalf("%q: hidden parameters %v are not rising", sql, hidden)
 	}

@@ -279,9 +279,9 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
-// HiddenParams appends to dst the marker indexes of all substitutions that are parameters. An index
-// counts all markers of the rewritten text, from 0 in text order. AsCounted has several markers.
-func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
+// HiddenParams returns the marker indexes of all substitutions that are parameters. An index counts
+// all markers of the rewritten text, from 0 in text order. AsCounted has several markers.
+func (st *Statement) HiddenParams(substitutions []Substitution) (at []int) {
 	hidden := 0 // minus the markers of calls that are no longer there
 	for i := range st.Calls {
 		s := substitutions[i]
@@ -294,11 +294,11 @@ func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int
 				markers = CountedMarkers
 			}
 			for range markers {
-				dst = append(dst, st.Calls[i].ParamsBefore+hidden)
+				at = append(at, st.Calls[i].ParamsBefore+hidden)
 				hidden++
 			}
 		}
 		hidden -= st.Calls[i].Markers()
 	}
-	return dst
+	return at
 }

@@ -25,7 +25,7 @@ func fill(t *testing.T, sql string, mode lex.Mode, params bool) (text string, ne
 		values.Taken = append(values.Taken, Taken{First: uint64(i+1)*1000 + 1})
 	}
 	subs := st.Substitutions(nil, needs, nil, values)
-	return string(st.Rewrite(nil, []byte(sql), subs)), needs, st.HiddenParams(nil, subs)
+	return string(st.Rewrite(nil, []byte(sql), subs)), needs, st.HiddenParams(subs)
 }
 
 func TestRewriteSplicesCallsAndTouchesNothingElse(t *testing.T) {

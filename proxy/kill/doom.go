@@ -22,5 +22,5 @@ func (d *Doom) Is() bool { return d.why.Load() != NotDoomed }
 // Set gives a reason, if there is none.
 func (d *Doom) Set(why uint32) { d.why.CompareAndSwap(NotDoomed, why) }
 
-// Lift removes a reason, if it is the present one.
-func (d *Doom) Lift(why uint32) { d.why.CompareAndSwap(why, NotDoomed) }
+// Spare removes Killed, if that is the present reason.
+func (d *Doom) Spare() { d.why.CompareAndSwap(Killed, NotDoomed) }

@@ -127,7 +127,7 @@ func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 		// A server that refuses has done nothing. One that could not be asked sees its connection
 		// closed.
 		if IsServerError(err) && !errors.Is(err, ErrLogin) {
-			t.Doomed().Lift(Killed)
+			t.Doomed().Spare()
 			return err
 		}
 	}

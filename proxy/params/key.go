@@ -332,7 +332,7 @@ func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.
 		}
 		hidden = append(hidden, h)
 	}
-	at := st.HiddenParams(nil, subs)
+	at := st.HiddenParams(subs)
 	for i := range at {
 		hidden[i].At = at[i]
 	}

@@ -43,13 +43,10 @@ func (e *Effect) Refused(by *protocol.ServerError) {
 		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// Apply records the effects of an answered statement. first and last are the codes of an error that
-// is the first answer, or the last; else 0. Apply may be called again for a statement that is sent
-// again.
+// Apply records the effects of an answered statement, which are expected. first and last are the
+// codes of an error that is the first answer, or the last; else 0. Apply may be called again for a
+// statement that is sent again.
 func (st *State) Apply(e Effect, first, last uint16) {
-	if !e.Expected {
-		return
-	}
 	switch e.Kind {
 	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
 		st.SchemaUnknown = true

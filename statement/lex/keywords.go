@@ -277,7 +277,6 @@ var keywordText = [numKeywords]string{
 
 const (
 	minKeyword = 2
-	maxKeyword = 24 // below 32, see keywordLengths
 	// keywordSlots is many times the number of keywords, so that most other words meet an empty
 	// slot.
 	keywordSlots = 1 << keywordBits
