@@ -147,11 +147,15 @@ func (b *backends) closeBackends() {
 
 // closeOn closes a statement that is prepared on c.
 func (b *backends) closeOn(c *backend.Conn, id uint32) error {
-	c.SetPacketNum(0)
-	if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, id)); err != nil {
+	if err := sendClose(c, id); err != nil {
 		return b.lost(c, err, false)
 	}
 	return nil
+}
+
+func sendClose(c *backend.Conn, id uint32) error {
+	c.SetPacketNum(0)
+	return c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, id))
 }
 
 // lost ends a session whose backend connection broke: its transaction, variables and locks are

@@ -150,20 +150,25 @@ func (p *prepared) noteKind(st *statement.Statement, sql []byte) {
 
 // prepareLocal answers COM_STMT_PREPARE for a statement with n parameters that the proxy answers.
 func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
+	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: x.state.Mode, charset: x.state.Charset}
+	return x.addLocal(p, alone.Params(n, x.at.likeMariaDB()))
+}
+
+// addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps what the last statement
+// left, as on a server.
+func (x *executor) addLocal(p *prepared, markers []protocol.Column) error {
 	form, err := x.answers.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: x.state.Mode, charset: x.state.Charset}
 	if err := x.at.prepared.add(p); err != nil {
 		return err
 	}
-	// A PREPARE keeps what the last statement left, as on a server.
-	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, len(columns), p.Params)
-	if len(columns) > 0 {
+	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, len(p.columns), p.Params)
+	if len(markers)+len(p.columns) > 0 {
 		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
-		r.Definitions(alone.Params(p.Params, x.at.likeMariaDB()))
-		r.Definitions(columns)
+		r.Definitions(markers)
+		r.Definitions(p.columns)
 		x.client.out = r.Bytes()
 	}
 	return nil
@@ -266,8 +271,7 @@ func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 		if a.refused {
 			return protocol.ParseServerError(answer[protocol.HeaderSize:])
 		}
-		c.SetPacketNum(0)
-		if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, a.p.backendID)); err != nil {
+		if err := sendClose(c, a.p.backendID); err != nil {
 			return err
 		}
 		c.Release()

@@ -245,25 +245,9 @@ func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) (*ticket.
 
 // prepareTicket prepares a ticket where there is no server.
 func (x *executor) prepareTicket(sql []byte, t *ticket.Ticket) error {
-	form, err := x.answers.form(true)
-	if err != nil {
-		return err
-	}
 	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: x.state.Mode, charset: x.state.Charset, List: params.List{Params: x.planning.stmt.Params}}
-	if err := x.at.prepared.add(p); err != nil {
-		return err
-	}
-	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, 0, p.Params)
-	if p.Params > 0 {
-		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
-		columns := make([]protocol.Column, p.Params)
-		for i := range columns {
-			columns[i] = protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
-		}
-		r.Definitions(columns)
-		x.client.out = r.Bytes()
-	}
-	return nil
+	marker := protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
+	return x.addLocal(p, slices.Repeat([]protocol.Column{marker}, p.Params))
 }
 
 // executeTicket executes a prepared ticket: here, or on its server where the session or
