@@ -160,6 +160,7 @@ type Execution struct {
 	count  int    // parameters of the statement, and attributes
 	Params protocol.Parameters
 	Values []byte
+	Whole  bool // the values of all the client's parameters are there
 
 	bulk [][]byte // the rows of a bulk execution, which has no Params and Values; else nil
 }
@@ -190,6 +191,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 		e.count, e.Values = int(count), e.Values[size:]
 	}
 	if e.count == 0 {
+		e.Whole = true
 		return e, nil
 	}
 	var ok bool
@@ -212,6 +214,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	case e.count > p.Params: // attributes have no types from a last execution
 		return e, ErrMalformed
 	}
+	e.Whole = p.whole(&e)
 	return e, nil
 }
 
@@ -226,8 +229,7 @@ func (p *List) Unbind(e *Execution) {
 	}
 }
 
-// Complete reports whether the values of all the client's parameters are there.
-func (p *List) Complete(e *Execution) bool {
+func (p *List) whole(e *Execution) bool {
 	rest := e.Values
 	for i := range p.Params {
 		if e.Params.IsNull(i) || p.long != nil && p.long[i] {

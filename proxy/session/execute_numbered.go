@@ -60,8 +60,7 @@ func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 	if protocol.Command(payload[0]) == protocol.ComStmtBulkExecute {
 		return p.CutBulk(payload)
 	}
-	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
+	e, err := x.cutExecution(p, payload)
 	switch {
 	case err != nil:
 		return e, err
@@ -72,10 +71,27 @@ func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 			return e, err
 		}
 	}
-	if p.TooLong(&e, attributes) {
+	if p.TooLong(&e, x.at.login.Capabilities.Has(protocol.QueryAttributes)) {
 		return e, params.ErrTooLong
 	}
 	return e, nil
+}
+
+// cutExecution takes an execution apart. All of its values must be there.
+func (x *executor) cutExecution(p *prepared, payload []byte) (e params.Execution, err error) {
+	e, err = p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
+	switch {
+	case err != nil || e.Whole:
+	case x.at.likeMariaDB():
+		err = params.ErrArguments
+	default:
+		p.Unbind(&e)
+		err = params.ErrMalformed
+	}
+	if errors.Is(err, params.ErrMalformed) {
+		err = malformed(x.at.likeMariaDB())
+	}
+	return e, err
 }
 
 // ready finds out what an execution needs, and prepares c for it. It returns LAST_INSERT_ID() if a
@@ -153,10 +169,7 @@ func (x *executor) executeRows(p *prepared, payload []byte) error {
 // answers.
 func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.ForgetLong()
-	e, err := p.cutExecution(payload, x.at.likeMariaDB(), x.at.login.Capabilities.Has(protocol.QueryAttributes))
-	if errors.Is(err, params.ErrMalformed) {
-		return malformed(x.at.likeMariaDB())
-	}
+	e, err := x.cutExecution(p, payload)
 	if err != nil {
 		return err
 	}

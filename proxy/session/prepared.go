@@ -173,20 +173,6 @@ func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	return nil
 }
 
-// cutExecution takes an execution apart. All of its values must be there.
-func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
-	e, err := p.Cut(payload, attributes)
-	switch {
-	case err != nil || p.Complete(&e):
-	case likeMariaDB:
-		err = params.ErrArguments
-	default:
-		p.Unbind(&e)
-		err = params.ErrMalformed
-	}
-	return e, err
-}
-
 // connOf returns the connection that a statement was prepared on, even if another shard is current.
 func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	if p.conn == a.cur {

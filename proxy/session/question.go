@@ -2,11 +2,9 @@ package session
 
 import (
 	"bytes"
-	"errors"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/shown"
 	"seqproxy/statement/idiom"
@@ -92,9 +90,6 @@ func (x *executor) executeQuestion(p *prepared, payload []byte) error {
 		return x.passExecution(p, payload)
 	}
 	e, err := x.cut(p, payload)
-	if errors.Is(err, params.ErrMalformed) {
-		err = malformed(x.at.likeMariaDB())
-	}
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func (x *executor) prepareTicket(sql []byte, t *ticket.Ticket) error {
 // a parameter is not as usual.
 func (x *executor) executeTicket(p *prepared, payload []byte) error {
 	e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
-	complete := err == nil && p.Complete(&e)
+	complete := err == nil && e.Whole
 	t := p.ticket
 	if complete && !p.LongSent {
 		if bound, ok := p.ticket.Bound(p.Types[:p.Params], &e.Params, e.Values); ok {
