@@ -265,8 +265,10 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 
 // Append appends the payload of an execution with the values of the hidden parameters, for a server
 // whose statement has the given id. values belong to p.Hidden, in order, for each row. Append
-// always binds the types, even if the client relied on those of its last execution.
-func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
+// completes them: previous is the previous LAST_INSERT_ID(). It always binds the types, even if the
+// client relied on those of its last execution.
+func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number, previous uint64) ([]byte, error) {
+	p.assign(e, values, previous)
 	if e.Bulk() {
 		return p.appendBulk(b, id, e, values)
 	}

@@ -46,7 +46,7 @@ func FuzzExecution(f *testing.F) {
 
 		if e, err := p.CutBulk(payload); err == nil {
 			many := slices.Repeat(values, e.rows())
-			b, err := p.Append(nil, 7, &e, false, many)
+			b, err := p.Append(nil, 7, &e, false, many, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func FuzzExecution(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := p.Append(nil, 7, &e, attributes, values)
+		b, err := p.Append(nil, 7, &e, attributes, values, 0)
 		if err != nil {
 			return
 		}

@@ -163,7 +163,7 @@ func floatKey(f float64) (statement.ValueKind, uint64) {
 	return statement.ValueExplicit, 0
 }
 
-// assignKeys is Assign for filled keys.
+// assignKeys is assign for filled keys.
 func (p *List) assignKeys(values []keys.Number, rows int) {
 	width := len(p.Key.rows)
 	p.emptied = append(p.emptied[:0], make([]bool, rows*p.Params)...)

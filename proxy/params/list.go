@@ -56,9 +56,9 @@ func (p *List) ForgetLong() {
 	p.longArgs = nil
 }
 
-// Assign completes the values of the hidden parameters, for each row of an execution: the previous
+// assign completes the values of the hidden parameters, for each row of an execution: the previous
 // LAST_INSERT_ID(), the parts of a block, and the filled keys.
-func (p *List) Assign(e *Execution, values []keys.Number, previous uint64) {
+func (p *List) assign(e *Execution, values []keys.Number, previous uint64) {
 	for i := range values {
 		h, v := &p.Hidden[i%len(p.Hidden)], &values[i]
 		switch {

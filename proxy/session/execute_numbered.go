@@ -129,17 +129,11 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	if err != nil {
 		return err
 	}
-	p.Assign(e, values, previous)
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values, previous)
 	if e.Bulk() {
 		p.Filling, n.Fill = nil, nil // it may cover very many rows, and does not run again
 	}
-	return x.encode(p, e, values)
-}
-
-// encode writes an execution with the values of the hidden parameters to the scratch buffer.
-func (x *executor) encode(p *prepared, e *params.Execution, values []keys.Number) (err error) {
-	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
-	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values)
 	if err != nil {
 		return err
 	}

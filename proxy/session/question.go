@@ -103,7 +103,7 @@ func (x *executor) executeQuestion(p *prepared, payload []byte) error {
 	if err := x.at.prepareConn(c, p); err != nil {
 		return err
 	}
-	if err := x.encode(p, &e, nil); err != nil {
+	if err := x.write(p, &e, &p.numbers, 0); err != nil {
 		return err
 	}
 	if err := x.relay.sendScratch(c); err != nil {
