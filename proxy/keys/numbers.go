@@ -42,13 +42,3 @@ func Kept(n *plan.Numbers) Numbers {
 	}
 	return of
 }
-
-// Again returns a copy of n for another execution.
-func (n *Numbers) Again() Numbers {
-	again := *n
-	if n.Block != nil {
-		block := *n.Block
-		again.Block = &block
-	}
-	return again
-}

@@ -23,7 +23,11 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	}
 	// Check the client's packet before taking or asking for anything.
 	e, err := x.cut(p, payload)
-	n, previous, r := p.numbers.Again(), uint64(0), noRemedy
+	n, previous, r := p.numbers, uint64(0), noRemedy
+	if n.Block != nil { // each execution has a block of its own
+		block := *n.Block
+		n.Block = &block
+	}
 	for first := true; ; first = false {
 		if err == nil && r != largerBlock {
 			previous, err = x.ready(c, p, &e, &n)

@@ -17,8 +17,10 @@ type order struct{ *ground }
 // answerAlone handles a command outside of a batch: the client first gets the answers to earlier
 // commands. An error of handle goes to the client, unless it ends the session.
 func (o *order) answerAlone(handle func() error) error {
-	if err := o.relay.settle(); err != nil {
-		return err
+	if o.relay.batch.size > 0 {
+		if err := o.relay.settle(); err != nil {
+			return err
+		}
 	}
 	err := handle()
 	_ = o.numbers.Notice() // the answer had no place for it

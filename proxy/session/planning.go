@@ -44,14 +44,18 @@ const (
 // treatmentOf returns the treatment of the text just analysed. EXPLAIN FORMAT=ROUTE uses it, too.
 func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	st := &p.stmt
-	if hides, err := p.mayHideInsert(sql); hides || err != nil {
-		return unread, err
+	if st.Words&statement.MayBringRows != 0 {
+		if hides, err := p.mayHideInsert(sql); hides || err != nil {
+			return unread, err
+		}
 	}
 	if len(st.Kills) > 0 && p.at.routes.Default() != nil {
 		return kills, nil
 	}
-	if bound, err := p.boundTables(); bound || err != nil {
-		return fills, err
+	if len(st.Tables) > 0 {
+		if bound, err := p.boundTables(); bound || err != nil {
+			return fills, err
+		}
 	}
 	if st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default() != nil {
 		return plain, nil

@@ -125,8 +125,10 @@ func (s *Session) commands() error {
 				s.batch.payload = nil
 				s.trim()
 			}
-			if err := s.settle(); err != nil {
-				return err
+			if s.batch.size > 0 {
+				if err := s.settle(); err != nil {
+					return err
+				}
 			}
 			if err := s.await(); err != nil {
 				return err
