@@ -34,7 +34,8 @@ const (
 
 // Bring returns what a statement with these traits needs on its server. It changes nothing.
 func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
-	id := on.Exact || t.MovesLastID || t.readsLastID
+	there := st.LastID.Holder == on.Conn && !st.LastID.Pending
+	id := !there && (on.Exact || t.MovesLastID || t.readsLastID)
 	if !t.readsLast {
 		return Bringing{ID: id}, Refusal{}
 	}

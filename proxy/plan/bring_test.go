@@ -19,6 +19,8 @@ func TestWhatAStatementLooksAtIsBrought(t *testing.T) {
 	const here, there = 1, 2
 	answered := func(o state.Answer) state.State { return state.State{LastAnswer: o} }
 	pending := state.State{LastID: state.LastInsertID{Pending: true, Value: 7}}
+	holds := state.State{LastConn: here, LastID: state.LastInsertID{Holder: here}}
+	none := state.State{LastConn: here}
 	elsewhere := state.State{LastConn: here, LastID: state.LastInsertID{Holder: there}}
 	ran := state.State{LastConn: there, LastID: state.LastInsertID{Holder: there}}
 	inserted := state.State{LastConn: here, LastID: state.LastInsertID{Pending: true, Value: 7, Inserted: true}}
@@ -35,6 +37,9 @@ func TestWhatAStatementLooksAtIsBrought(t *testing.T) {
 		{"always", "SELECT a FROM t", pending, Server{Exact: true}, Bringing{ID: true}, ""},
 		{"the id may move", "INSERT INTO t VALUES (1)", pending, Server{}, Bringing{ID: true}, ""},
 		{"the id", "SELECT LAST_INSERT_ID()", pending, Server{}, Bringing{ID: true}, ""},
+		{"the id, which is there", "SELECT LAST_INSERT_ID()", holds, Server{Exact: true}, Bringing{}, ""},
+		{"the id, which is there, and warnings", "SELECT @@warning_count, LAST_INSERT_ID()", holds, Server{Warned: true}, Bringing{}, ""},
+		{"the id, which nobody has", "SELECT LAST_INSERT_ID()", none, Server{}, Bringing{ID: true}, ""},
 		{"the id and a row count", "SELECT LAST_INSERT_ID(), ROW_COUNT()", elsewhere, Server{}, Bringing{ID: true, Keep: true}, ""},
 		{"a row count of the server's", "SELECT ROW_COUNT()", pending, Server{}, Bringing{}, ""},
 		{"found rows, the last of which is the proxy's", "SELECT FOUND_ROWS()", pending, Server{}, Bringing{ID: true, Keep: true}, ""},
