@@ -165,7 +165,7 @@ func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
 	if p.set == nil {
 		return
 	}
-	x.planning.stmt.Analyze(p.set, p.mode)
+	x.planning.read(p.set, p.mode)
 	x.delivery.noteDone(c, p.set)
 }
 

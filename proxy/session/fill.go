@@ -21,7 +21,7 @@ func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQu
 		return nil, nil, err
 	}
 	if f != nil && f.Query != nil {
-		p.stmt.Analyze(f.Query.Text, p.state.Mode)
+		p.read(f.Query.Text, p.state.Mode)
 		return f.Query, f.Query.Text, nil
 	}
 	p.fill = f

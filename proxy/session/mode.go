@@ -88,7 +88,7 @@ func (b *backends) askMode(c *backend.Conn) error {
 // refuseDisturbed refuses a text that reads row counts, which asking for the mode has changed.
 // SELECT keeps the warnings.
 func (p *planning) refuseDisturbed(sql []byte) error {
-	p.stmt.Analyze(sql, p.state.Mode)
+	p.read(sql, p.state.Mode)
 	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil
 	}

@@ -117,7 +117,7 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 // executeLocal executes a prepared statement that the proxy answers.
 func (x *executor) executeLocal(p *prepared, payload []byte) error {
 	st := &x.planning.stmt
-	st.Analyze(p.local, p.mode)
+	x.planning.read(p.local, p.mode)
 	if err := x.planning.resolveNames(st, p.charset); err != nil {
 		return err
 	}

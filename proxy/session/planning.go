@@ -9,6 +9,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // planning decides what becomes of a text. It has the text, and fetches the facts that the planner
@@ -19,15 +20,24 @@ type planning struct {
 	stmt    statement.Statement // the text of the command being handled
 	fill    *plan.Filling       // what is filled into it; nil: nothing
 	planner *plan.Planner       // nil before the first plan
+
+	analysed, planned bool // since the last trim
 }
 
 // analyze finds out what a text asks for. If comments in the text are code for some servers, it
 // first finds out which server the session has.
 func (p *planning) analyze(sql []byte) {
+	p.analysed = true
 	p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
 	if p.stmt.Words&statement.VersionedComment != 0 && p.identifyServer() {
 		p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
 	}
+}
+
+// read analyses a text as a server reads it in a mode.
+func (p *planning) read(sql []byte, mode lex.Mode) {
+	p.analysed = true
+	p.stmt.Analyze(sql, mode)
 }
 
 // treatment is what happens to a text before it is planned.
@@ -78,6 +88,7 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	if p.planner == nil {
 		p.planner = new(plan.Planner)
 	}
+	p.planned = true
 	server, f := p.at.routes.Default() != nil, &p.planner.Facts
 	*f = plan.Facts{
 		At: at, Unknown: p.at.set.unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,

@@ -78,7 +78,7 @@ func (t *texts) preparesText(sql []byte) error {
 		return err
 	}
 	t.relay.explained = prepared.explained
-	t.planning.stmt.Analyze(sql, t.state.Mode)
+	t.planning.read(sql, t.state.Mode)
 	if t.planning.stmt.Kind == statement.ExecuteImmediate {
 		t.planning.stmt.Runs = prepared.runs
 	}
@@ -170,7 +170,7 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 		}
 	}
 	st := &p.stmt
-	st.Analyze(text, mode)
+	p.read(text, mode)
 	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
 	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
 		return in, err

@@ -373,10 +373,13 @@ func (s *Session) leaves() bool { return s.Drains() && !s.state.InTransaction() 
 
 // trim frees the memory of an unusually large command, before a wait.
 func (s *Session) trim() {
-	s.stmt.Trim()
-	if s.planner != nil && !s.planner.Trim() {
+	if s.analysed {
+		s.stmt.Trim()
+	}
+	if s.planned && !s.planner.Trim() {
 		s.planner = nil
 	}
+	s.analysed, s.planned = false, false
 	if cap(s.scratch) > maxKept {
 		s.scratch = nil
 	}
