@@ -19,9 +19,10 @@ func largeText(text string, size int) []byte {
 	return append(b[:len(b)-2], "*/"...)
 }
 
-// withMemory sets how much memory large statements may take.
+// withMemory sets how much memory large statements may take. A wait for it does not end soon, even
+// on a busy machine.
 func withMemory(bytes int64) func(*proxy.Options) {
-	return func(o *proxy.Options) { o.StatementMemory = bytes }
+	return func(o *proxy.Options) { o.StatementMemory, o.PauseTimeout = bytes, 10*time.Minute }
 }
 
 // awaitWaiting waits until so many sessions wait for memory.
