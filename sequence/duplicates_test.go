@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
@@ -232,6 +235,18 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 		_, err := strict.Take(context.Background(), []byte("photos"), 1)
 		return err == nil
 	})
+}
+
+// A server recovers by its binary log, which MariaDB does not flush unless it is told to.
+func TestAServerThatDoesNotFlushItsBinaryLogIsWarnedOf(t *testing.T) {
+	p := placeOn(t, mysqltest.StartUnsynced(t, "--log-bin=binlog", "--server-id=3", "--sync-binlog=0")).withTable(t, map[string]uint64{"photos": 0})
+	core, logs := observer.New(zap.WarnLevel)
+	s := p.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
+	mustTake(t, s, "photos", 1)
+	warned := logs.FilterMessage("reservations not durable").All()
+	if len(warned) != 1 || warned[0].ContextMap()["value"] != "sync_binlog = 0" || warned[0].ContextMap()["remedy"] != "SET GLOBAL sync_binlog = 1" {
+		t.Errorf("got %v, want one line about sync_binlog", warned)
+	}
 }
 
 func TestTriggerThatKeepsTheRowBackIsNoticed(t *testing.T) {

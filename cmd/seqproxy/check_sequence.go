@@ -118,7 +118,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	}
 	if s.IsOn("log_bin") && s.Number("sync_binlog") != 1 {
-		f.Warn("settings", fmt.Sprintf("sync_binlog is %s: after a crash of the machine replicas and restored backups may lack reservations", s.Variables["sync_binlog"]), keepSetting,
+		f.Warn("settings", fmt.Sprintf("sync_binlog is %s: a crash of the machine can take the last reservations back, or replicas lack them", s.Variables["sync_binlog"]), keepSetting,
 			"SET GLOBAL sync_binlog = 1")
 	}
 	if timeout := s.Number("wait_timeout"); timeout < leastWaitTimeout {

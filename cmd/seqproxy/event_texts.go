@@ -59,7 +59,7 @@ var eventTexts = []eventEntry{
 	{[]string{"ticket table not served"}, "its statements go to the server; the error says why: [ticket tables](coming-from.md#ticket-tables)"},
 	{[]string{"ticket counter went back"}, "somebody emptied or restored the table, or its engine lost numbers. It was raised; other proxies may have repeated keys"},
 	{[]string{"ticket table not durable"}, "after a crash of the machine its numbers may repeat; `remedy` prevents that"},
-	{[]string{"reservations not durable"}, "after a crash of the machine numbers may repeat: set `innodb_flush_log_at_trx_commit` = 1 there"},
+	{[]string{"reservations not durable"}, "a crash of the machine can take the last numbers back, and they come again: do what `remedy` says"},
 	{[]string{"node of the cluster does not flush at commit"}, `if all nodes crash at once, this one may lack the last reservations: [what a cluster can lose](cluster.md#what-a-cluster-can-lose)`},
 	{[]string{"id column ends early"}, "`id` is smaller than BIGINT UNSIGNED: its `maximum` is that of every sequence"},
 	{[]string{"dead proxy removed"}, "a proxy had died on this machine, as after `kill -9`; its row in `sequence_proxy` was removed"},

@@ -52,7 +52,7 @@ func (l *Link) examine(ctx context.Context, s *Standing, visit func(conn *sql.Co
 		is.Findings = append(is.Findings, errors.New(s.apart))
 	}
 	err = WithRaw(conn, func(c Raw) error {
-		findings, flush, err := l.settings(ctx, c)
+		findings, flush, _, err := l.settings(ctx, c)
 		if err != nil {
 			return err
 		}

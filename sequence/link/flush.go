@@ -20,15 +20,25 @@ import (
 
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
-// unflushed returns the settings that keep a node from flushing at commit, with their values.
-func (s *Standing) unflushed() (settings []string) {
-	if s.flush == "0" || s.flush == "2" { // MariaDB has 3, which flushes more than 1
-		settings = append(settings, flushSetting+" = "+s.flush)
+// unflushed returns the settings that keep a server from flushing at commit, with their values.
+// binlog is empty without a binary log. With one, a server recovers by it, and InnoDB does not
+// flush the commit again, unless MariaDB is told to by 3.
+func unflushed(flush, binlog string) (settings []string) {
+	if flush == "0" || flush == "2" {
+		settings = append(settings, flushSetting+" = "+flush)
 	}
-	if s.binlog != "" && s.binlog != "1" {
-		settings = append(settings, binlogSetting+" = "+s.binlog)
+	if binlog != "" && binlog != "1" && flush != "3" {
+		settings = append(settings, binlogSetting+" = "+binlog)
 	}
 	return settings
+}
+
+// unflushed returns the settings for which the node does not count as one that flushes at commit.
+func (s *Standing) unflushed() []string {
+	if !s.byBinlog {
+		return unflushed(s.flush, "")
+	}
+	return unflushed(s.flush, s.binlog)
 }
 
 // flushStatement makes a node with these settings flush at commit.
@@ -85,7 +95,7 @@ func (l *Link) noteFlush(all []Standing) {
 		if s.Err != nil {
 			continue
 		}
-		settings := s.unflushed()
+		settings := unflushed(s.flush, s.binlog)
 		now := strings.Join(settings, ", ")
 		if before := s.node.unflushed.Swap(&now); now != "" && (before == nil || *before != now) {
 			l.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.Addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))

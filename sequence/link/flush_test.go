@@ -42,7 +42,7 @@ func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 			var all []Standing
 			for i, word := range words {
 				one := Standing{node: v.Nodes()[i], place: nodes[i], group: "Galera u", cluster: "Galera u, configuration 5 of 3", index: nodes[i]}
-				one.flush, one.binlog, _ = strings.Cut(word, "/")
+				one.flush, one.binlog, one.byBinlog = strings.Cut(word, "/")
 				if word == "-" {
 					one = Standing{node: v.Nodes()[i], Err: errors.New("it is off")}
 				}
@@ -61,6 +61,32 @@ func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Outside a replication group no server is refused for its binary log.
+func TestTheSettingsThatTakeCommitsBack(t *testing.T) {
+	const redo = "innodb_flush_log_at_trx_commit = "
+	for _, test := range []struct{ flush, binlog, warned, refused string }{
+		{flush: "1"},
+		{flush: "1", binlog: "1"},
+		{flush: "1", binlog: "0", warned: "sync_binlog = 0"},
+		{flush: "1", binlog: "100", warned: "sync_binlog = 100"},
+		{flush: "2", warned: redo + "2", refused: redo + "2"},
+		{flush: "2", binlog: "1", warned: redo + "2", refused: redo + "2"},
+		{flush: "0", binlog: "0", warned: redo + "0, sync_binlog = 0", refused: redo + "0"},
+		{flush: "3", binlog: "0"}, // InnoDB flushes the commit as well
+	} {
+		if got := strings.Join(unflushed(test.flush, test.binlog), ", "); got != test.warned {
+			t.Errorf("flush %s, binary log %q: warned of %q, want %q", test.flush, test.binlog, got, test.warned)
+		}
+		s := Standing{flush: test.flush, binlog: test.binlog}
+		if got := strings.Join(s.unflushed(), ", "); got != test.refused {
+			t.Errorf("flush %s, binary log %q: %q counts, want %q", test.flush, test.binlog, got, test.refused)
+		}
+	}
+	if got, want := flushStatement(unflushed("2", "0")), "SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -40,7 +40,7 @@ func (l *Link) Unfit(table, finding, remedy string) error {
 
 // checkServer checks the server without its tables; see settings.
 func (l *Link) checkServer(ctx context.Context, c Raw) error {
-	findings, flush, err := l.settings(ctx, c)
+	findings, flush, binlog, err := l.settings(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -48,26 +48,28 @@ func (l *Link) checkServer(ctx context.Context, c Raw) error {
 		return findings[0]
 	}
 	// Logged once, not for every connection. noteFlush logs it of the nodes of a cluster.
-	if (flush == "0" || flush == "2") && !l.passed.Load() && !l.clustered() {
-		l.log.Warn("reservations not durable",
-			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
+	if settings := unflushed(flush, binlog); len(settings) > 0 && !l.passed.Load() && !l.clustered() {
+		l.log.Warn("reservations not durable", zap.String("value", strings.Join(settings, ", ")), zap.String("remedy", flushStatement(settings)))
 	}
 	return nil
 }
 
 // settings reads the session's settings back, since a proxy in between may have swallowed them, and
-// checks the operator's settings. It returns all findings, and how the server flushes at commit.
-func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush string, err error) {
+// checks the operator's settings. It returns all findings, and how the server flushes at commit:
+// see unflushed.
+func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush, binlog string, err error) {
 	rows, err := c.Query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
-		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
+		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version, @@global.log_bin, @@global.sync_binlog")
 	if err != nil {
-		return nil, "", fmt.Errorf("read settings: %w", err)
+		return nil, "", "", fmt.Errorf("read settings: %w", err)
 	}
 	if len(rows) != 1 {
-		return nil, "", fmt.Errorf("read settings: got %d rows, want 1", len(rows))
+		return nil, "", "", fmt.Errorf("read settings: got %d rows, want 1", len(rows))
 	}
 	autocommit, mode, readOnly := rows[0][0], rows[0][1], rows[0][2]
-	flush = rows[0][3]
+	if flush = rows[0][3]; !IsOff(rows[0][7]) {
+		binlog = rows[0][8]
+	}
 	if autocommit != "1" && !planted.Fault(planted.Session) {
 		findings = append(findings, l.Unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
 			"connect to the server itself, not through something that drops SET"))
@@ -81,7 +83,7 @@ func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush str
 	} else if option := startedReadOnly(rows[0][4], rows[0][5], rows[0][6]); option != "" {
 		findings = append(findings, l.startedReadOnly(option))
 	}
-	return findings, flush, nil
+	return findings, flush, binlog, nil
 }
 
 // unflushed is the finding about a server that loses commits when it crashes without its machine;

@@ -27,10 +27,11 @@ type Standing struct {
 	place    string
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
-	// sync_binlog of a member of a replication group, which recovers by its binary log
-	binlog  string
-	cluster string // the cluster and configuration of a member that may commit
-	view    string // the expression for that, on a member of a cluster
+	binlog   string // sync_binlog; empty without a binary log
+	// On a member of a replication group binlog counts as flush does; others are warned of.
+	byBinlog bool
+	cluster  string // the cluster and configuration of a member that may commit
+	view     string // the expression for that, on a member of a cluster
 	// The configuration of its cluster, which holds the sequences; also on a member that may not
 	// commit.
 	term  string
@@ -202,6 +203,9 @@ func (n *Node) look(ctx context.Context) (s Standing) {
 	s.readOnly = !IsOff(variables["read_only"]) || variables["super_read_only"] != "" && !IsOff(variables["super_read_only"]) ||
 		startedReadOnly(cmp.Or(variables["innodb_read_only"], "OFF"), cmp.Or(variables["innodb_force_recovery"], "0"), variables["version"]) != ""
 	s.flush = variables["innodb_flush_log_at_trx_commit"]
+	if variables["log_bin"] == "ON" {
+		s.binlog = variables["sync_binlog"]
+	}
 	s.place = fmt.Sprintf("%s:%s %s %s", variables["hostname"], variables["port"], variables["server_id"], variables["server_uuid"])
 	s.self, s.identity = identityOf(variables)
 	if s.self != mysqlIdentity {
@@ -211,9 +215,8 @@ func (n *Node) look(ctx context.Context) (s Standing) {
 	case variables["wsrep_on"] == "ON":
 		s.Err = s.lookAtGalera(ctx, conn)
 	case variables["group_replication_group_name"] != "":
-		if s.Err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"]); variables["log_bin"] == "ON" {
-			s.binlog = variables["sync_binlog"]
-		}
+		s.byBinlog = true
+		s.Err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"])
 	}
 	if s.Err == nil && s.cluster == "" && !s.readOnly {
 		s.source, s.sourceErr = s.replicatesFrom(ctx, conn)
