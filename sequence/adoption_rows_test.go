@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"seqproxy/sequence"
 )
 
@@ -34,6 +36,12 @@ func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 		t.Errorf("FLUSH: %v", err)
 	}
 	a.take(t, "a", "photos", 5)
+	for _, i := range []int{0, 1} {
+		warned := a.logs.FilterMessage("reservations not durable").FilterField(zap.String("node", e.linkOf(a, i))).Len()
+		if warned != 1 {
+			t.Errorf("got %d lines about the binary log of node %d, want 1", warned, i)
+		}
+	}
 	e.switchOver(t, 1, 0)
 	if err := a.Close(t.Context()); isFault(err) {
 		t.Errorf("Close: %v", err)

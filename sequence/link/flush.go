@@ -87,8 +87,17 @@ func (l *Link) flushes(all []Standing) error {
 	}
 }
 
-// noteFlush remembers what nodes say, and logs each node that does not flush at commit, once for
-// each value.
+// noteUnflushed remembers the settings that keep a node from flushing at commit. It returns their
+// text, if that is another than before: each is logged once.
+func (n *Node) noteUnflushed(settings []string) (anew string) {
+	now := strings.Join(settings, ", ")
+	if before := n.unflushed.Swap(&now); before != nil && *before == now {
+		return ""
+	}
+	return now
+}
+
+// noteFlush remembers what nodes say, and logs each node that does not flush at commit.
 func (l *Link) noteFlush(all []Standing) {
 	for i := range all {
 		s := &all[i]
@@ -96,8 +105,7 @@ func (l *Link) noteFlush(all []Standing) {
 			continue
 		}
 		settings := unflushed(s.flush, s.binlog)
-		now := strings.Join(settings, ", ")
-		if before := s.node.unflushed.Swap(&now); now != "" && (before == nil || *before != now) {
+		if now := s.node.noteUnflushed(settings); now != "" {
 			l.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.Addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
 		}
 	}

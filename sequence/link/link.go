@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -37,8 +36,6 @@ type Link struct {
 	mu       sync.Mutex
 	failed   error     // guarded by mu; why the last connection failed, nil if it did not
 	failedAt time.Time // guarded by mu
-
-	passed atomic.Bool // a connection has passed the checks
 }
 
 // Tables checks the tables behind a connection, after the settings of its server.

@@ -36,7 +36,7 @@ type Node struct {
 	timing *Timing
 	last   atomic.Pointer[way] // remembers its TLS sessions
 
-	// The settings that keep a node of a cluster from flushing at commit; nil: not asked yet.
+	// The settings that keep the node from flushing at commit; nil: not asked yet.
 	unflushed atomic.Pointer[string]
 
 	open sync.Once // as Link.open

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 )
 
@@ -21,11 +22,7 @@ func (l *Link) check(ctx context.Context, c Raw) error {
 	if err := l.checkServer(ctx, c); err != nil {
 		return err
 	}
-	if err := l.tables.CheckTables(ctx, c); err != nil {
-		return err
-	}
-	l.passed.Store(true)
-	return nil
+	return l.tables.CheckTables(ctx, c)
 }
 
 // CheckAgain repeats the checks of a connection.
@@ -47,9 +44,12 @@ func (l *Link) checkServer(ctx context.Context, c Raw) error {
 	if findings = append(findings, l.unflushed(flush)...); len(findings) > 0 {
 		return findings[0]
 	}
-	// Logged once, not for every connection. noteFlush logs it of the nodes of a cluster.
-	if settings := unflushed(flush, binlog); len(settings) > 0 && !l.passed.Load() && !l.clustered() {
-		l.log.Warn("reservations not durable", zap.String("value", strings.Join(settings, ", ")), zap.String("remedy", flushStatement(settings)))
+	if l.clustered() {
+		return nil // noteFlush asks all of its nodes
+	}
+	node, settings := c.raw.(*Conn).Node, unflushed(flush, binlog)
+	if now := node.noteUnflushed(settings); now != "" {
+		l.log.Warn("reservations not durable", logfield.Node(node.Addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
 	}
 	return nil
 }
