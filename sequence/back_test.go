@@ -181,6 +181,34 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 	}
 }
 
+// The node that holds the sequences of a group raises a row as a single server does.
+func TestARowOfAGroupThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
+	e, all := startEstate(t, 2, "photos"), &given{}
+	a := e.join(t, "a", all)
+	a.take(t, "a", "photos", 100)
+	settled(t, a.Sequences, "photos")
+	id := func() (id uint64) {
+		t.Helper()
+		if err := e.pools[0].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	before := id()
+	eventually(t, "the row is seen", func() bool { return sequence.Inside(a.Sequences).First().SeenAt("photos") == before })
+	if _, err := e.pools[0].Exec("UPDATE sequence SET id = 1 WHERE name = 'photos'"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the row is raised", func() bool { return id() >= before })
+	if got := rewinds(a.Sequences); got != 1 {
+		t.Errorf("got %d rewinds counted, want 1", got)
+	}
+	if logged := a.logs.FilterMessage("sequence row went back").Len(); logged != 1 {
+		t.Errorf("got %d lines about it, want 1", logged)
+	}
+	e.join(t, "b", all).take(t, "b", "photos", 20)
+}
+
 // seenBy waits until a proxy has looked at the present rows.
 func (f fleet) seenBy(t *testing.T, s *sequence.Sequences) {
 	t.Helper()

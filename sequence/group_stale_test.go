@@ -306,6 +306,11 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	e.Follow(t, 2, 1)
 	b.take(t, "b", "photos", 40)
 	settled(t, b.Sequences, "photos") // it keeps what it has reserved
+	eventually(t, "b has seen the row", func() bool {
+		var id uint64
+		err := e.pools[1].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id)
+		return err == nil && sequence.Inside(b.Sequences).First().SeenAt("photos") == id
+	})
 	late := func() error {
 		tx, err := e.pools[1].Begin()
 		if err != nil {
@@ -332,9 +337,12 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 		}
 		return err == nil
 	})
+	time.Sleep(3 * sequence.Inside(b.Sequences).Timing().Follow) // a and b look at the row
 	c := e.join(t, "c", all)
 	c.take(t, "c", "photos", 40)
 	b.take(t, "b", "photos", 40)
+	a.wantNothingBack(t)
+	b.wantNothingBack(t)
 	// A new term has begun, by the process that came first: a wants numbers, too.
 	var term int
 	if err := e.pools[1].QueryRow("SELECT MAX(term) FROM sequence_holder WHERE complete = 1").Scan(&term); err != nil || term != 3 {

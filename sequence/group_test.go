@@ -184,6 +184,14 @@ func (m *member) wantLog(t *testing.T, text string) {
 	}
 }
 
+// wantNothingBack fails if the member took a fail-over for a row that went back.
+func (m *member) wantNothingBack(t *testing.T) {
+	t.Helper()
+	if n := m.logs.FilterMessage("sequence row went back").Len(); n > 0 {
+		t.Errorf("got %d lines about rows that went back, want none", n)
+	}
+}
+
 func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -214,6 +222,7 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 	}
 	adoptions := 0
 	for _, m := range []*member{a, b, fresh} {
+		m.wantNothingBack(t)
 		adoptions += m.logs.FilterMessage("sequences held by another node").Len()
 	}
 	if adoptions != 1 {

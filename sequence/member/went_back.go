@@ -14,6 +14,7 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
@@ -24,7 +25,7 @@ import (
 // had. The row itself shows those of other proxies: the follower looks at it in each round, and
 // nobody lowers it within an epoch while another proxy is registered (see GiveBack). So a row that
 // is lower than it was seen has gone back. The row of a worker's ticks may be lowered by its last
-// user: what others saw of it does not count.
+// user: what others saw of it does not count. Nor does what was seen on another node of a group.
 
 // lowest has the ids below which a row of one server has gone back.
 type lowest struct {
@@ -37,6 +38,7 @@ type lowest struct {
 
 	// guarded by mu; by the table's spelling; where the follower saw the row
 	seen map[string]lowestID
+	node uint64 // guarded by mu; the node of seen, as Changes counts them
 	// guarded by mu; rises when this process begins to lower a row, and when it ends
 	lowered uint64
 	alarmed map[string]time.Time // guarded by mu; when it was last logged that the row went back
@@ -94,10 +96,14 @@ func (l *lowest) lower(name string) {
 	delete(l.seen, name)
 }
 
-// look begins a look at rows, for note.
-func (l *lowest) look() (begun uint64) {
+// look begins a look at the rows of a node, for note.
+func (l *lowest) look(node uint64) (begun uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.node != node {
+		l.node = node
+		clear(l.seen)
+	}
 	return l.lowered
 }
 
@@ -186,14 +192,15 @@ func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 // changes were obeyed, so that new epochs and rules are known. It returns no error: the next round
 // looks again.
 func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
-	registered := v.Registry.ListedID() != ""
+	node := v.Changes()
+	registered := v.Registry.ListedID() != "" && v.Registry.On.Load() == node
 	h := v.Share()
-	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
+	begun, before := v.lowest.look(node), make(map[string]floor.Mark, len(names))
 	for _, name := range names {
 		// now: the row may be read before a reservation that is in flight
 		mark := v.Marks.Mark(name)
-		if h.Shared() {
-			mark.High = 0 // it is of all members, and says nothing of the row of one
+		if h.Shared() || v.Grouped() {
+			mark.High = 0 // it is of all members or nodes, and says nothing of the row of one
 			if define.IsWorker(name) {
 				mark.High = v.lowest.of(name, mark.Epoch, h.Plan) // no look counts there, see note
 			}
@@ -203,6 +210,9 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	rows, err := v.RowsOf(ctx, names)
 	if err != nil {
 		v.Log.Debug("rows not looked at", logfield.Err(err))
+		return
+	}
+	if v.Changes() != node {
 		return
 	}
 	for i := range rows {
@@ -217,13 +227,33 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 		}
 		low, ok := v.lowest.note(begun, r.Name, lowestID{r.Epoch, r.Plan, r.ID}, registered && !define.IsWorker(r.Name))
 		low = max(low, before[r.Name].High)
-		// In a group a node that takes over is raised before it serves, and may be seen before.
-		if ok && r.ID < low && !v.Grouped() {
-			if err := v.lift(ctx, among, r.Name, low, r.ID); err != nil {
-				v.Log.Debug("row not raised", logfield.Sequence(define.ShownName(r.Name)), logfield.Err(err))
-			}
+		if !ok || r.ID >= low || !v.holdsAt(ctx, node, r) {
+			continue
+		}
+		if err := v.lift(ctx, among, r.Name, low, r.ID); err != nil {
+			v.Log.Debug("row not raised", logfield.Sequence(define.ShownName(r.Name)), logfield.Err(err))
 		}
 	}
+}
+
+// holdsAt reports whether a node of a group gives numbers from where a row was seen on it. Else the
+// row is that of a holder before: it may have come late, and goes up when the node takes over.
+func (v *Server) holdsAt(ctx context.Context, node uint64, r *store.Row) bool {
+	if !v.Grouped() {
+		return true
+	}
+	conn, err := v.Conn(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	now := v.Current()
+	known, err := v.Limits.Read(ctx, conn, limit.Scope{Name: r.Name})
+	if now == nil || err != nil || v.Changes() != node {
+		return false
+	}
+	_, err = v.Limits.Admitted(known, now, r.ID)
+	return err == nil
 }
 
 // reserved records a reservation in the given epoch. A single server needs none: [floor.Marks] has
