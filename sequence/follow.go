@@ -181,8 +181,12 @@ func (s *Sequences) obey(n *follow.News) {
 	}
 	for i := range n.Changed {
 		c := &n.Changed[i]
-		if c.Gone {
+		switch {
+		case c.Gone:
 			s.endLocked(c.Option)
+			continue
+		case c.Unread:
+			s.endLocked(c.Name)
 			continue
 		}
 		void := s.members.Marks.Enter(c.Name, c.Epoch)

@@ -299,6 +299,39 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	wantKindError(t, "a plain one after both tables were lost", err, "not known any more", "with the kind that it had")
 }
 
+// A newer proxy, or somebody's hand, may have written a kind that this version does not know.
+func TestAKindThatCannotBeReadIsAFaultOfItsSequenceAlone(t *testing.T) {
+	p := newPlace(t)
+	s, other := p.open(t), p.open(t)
+	column := define.Column{Schema: "app", Table: "people", Column: "id"}
+	mustCreate(t, s, sequence.CreateOptions{Name: "newer", OwnedBy: column})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+	for _, name := range []string{"newer", "photos"} {
+		mustTake(t, other, name, 1)
+	}
+	p.exec(t, "UPDATE sequence_options SET kind = 'NEWER 7', version = (SELECT version + 1 FROM sequence_version) WHERE name = 'newer'")
+	p.exec(t, "UPDATE sequence_version SET version = version + 1")
+	wantFault := func(s *sequence.Sequences) {
+		t.Helper()
+		eventually(t, "it fails with a clear error", func() bool {
+			_, err := s.Take(t.Context(), []byte("newer"), 1)
+			return errors.Is(err, sequence.ErrUnfit) && strings.Contains(err.Error(), `sequence "newer": its kind cannot be read: "NEWER 7"`)
+		})
+	}
+	wantFault(other)
+	mustAlter(t, s, "photos", sequence.Alteration{Restart: ref(uint64(5000))})
+	eventually(t, "the other proxy obeys the restart", func() bool { return sequence.Inside(other).Cached("photos") == 0 })
+	if n := mustTake(t, other, "photos", 1); n < 5000 {
+		t.Errorf("got %d after a restart with 5000", n)
+	}
+	fresh := p.open(t)
+	if owners, err := fresh.LoadOwners(t.Context()); err != nil || len(owners.List) != 1 || owners.List[0].Column != column {
+		t.Errorf("the columns that own sequences are %+v, %v", owners, err)
+	}
+	wantFault(fresh)
+	mustTake(t, fresh, "photos", 1)
+}
+
 // A sequence with a kind ends with its kind, and warns before.
 func TestAKindEnds(t *testing.T) {
 	p := newPlace(t)

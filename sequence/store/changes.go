@@ -12,6 +12,7 @@ import (
 type Changed struct {
 	Option string // the name as the options table spells it
 	Gone   bool
+	Unread bool // its kind or its id cannot be read: who takes from it gets the error
 	Row
 }
 
@@ -80,13 +81,14 @@ func (st *Store) changedSince(ctx context.Context, conn *sql.Conn, since uint64)
 	for rows.Next() {
 		var c Changed
 		var name, id sql.NullString
-		if err := rows.Scan(append([]any{&c.Option, &name, &id}, c.Fields()...)...); err != nil {
+		err := rows.Scan(append([]any{&c.Option, &name, &id}, c.Fields()...)...)
+		if c.Unread = isUnread(err); err != nil && !c.Unread {
 			return nil, fmt.Errorf("read changes of %s: %w", st.Table.Options, err)
 		}
 		if c.Gone = !name.Valid; !c.Gone {
 			c.Name = name.String
 			if c.ID, err = st.ParseID(c.Name, id); err != nil {
-				continue // the next one that takes from it gets the error
+				c.Unread = true
 			}
 		}
 		st.Complete(&c.Row)

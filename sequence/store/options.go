@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -118,7 +119,7 @@ var entryColumns = [...]entryColumn{
 	{"outage_cover", "0"},
 	{"ordered", "0"},
 	{"home", "''"},
-	{"kind", "''"},
+	{"kind", "''"}, // the last one: see isUnread
 }
 
 // EntryOf selects an entry, whether or not it has a row.
@@ -190,7 +191,7 @@ func (t OptionTable) Write(ctx context.Context, tx *sql.Tx, name string, e *Entr
 // KindColumn scans and writes a kind as the options table has it.
 type KindColumn struct{ *kind.Kind }
 
-// Scan reads a clause.
+// Scan reads a clause. Its errors are of one sequence, which a newer proxy may have made.
 func (k KindColumn) Scan(from any) (err error) {
 	switch text := from.(type) {
 	case []byte:
@@ -200,7 +201,33 @@ func (k KindColumn) Scan(from any) (err error) {
 	default:
 		err = fmt.Errorf("%v is no kind of key", from)
 	}
-	return err
+	if err != nil {
+		return &unreadKind{err}
+	}
+	return nil
+}
+
+// unreadKind: this version does not know the kind of a sequence.
+type unreadKind struct{ err error }
+
+func (e *unreadKind) Error() string { return "its kind cannot be read: " + e.err.Error() }
+
+func (e *unreadKind) Unwrap() error { return e.err }
+
+// isUnread reports whether only the kind of a scanned entry is missing, which is its last column.
+func isUnread(err error) bool { return errors.As(err, new(*unreadKind)) }
+
+// withUnread returns the finding about a sequence whose kind could not be read, and other errors as
+// they are.
+func (st *Store) withUnread(name string, err error) error {
+	unread := new(unreadKind)
+	if !errors.As(err, &unread) {
+		return err
+	}
+	return &link.UnfitError{
+		Server: st.At(), Table: st.Table.Options, Finding: fmt.Sprintf("sequence %q: %v", define.ShownName(name), unread),
+		Remedy: "update this proxy if a newer one has made it, else correct its `kind`", OfSequence: true,
+	}
 }
 
 // Value is the clause.

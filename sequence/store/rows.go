@@ -148,7 +148,7 @@ func (st *Store) comparable(ctx context.Context, conn *sql.Conn) error {
 func (st *Store) scanRow(from interface{ Scan(...any) error }) (r Row, err error) {
 	var id sql.NullString
 	if err := from.Scan(append([]any{&r.Name, &id, &r.registered, &r.Plan}, r.Fields()...)...); err != nil {
-		return Row{}, err
+		return Row{}, st.withUnread(r.Name, err)
 	}
 	if r.ID, err = st.ParseID(r.Name, id); err != nil {
 		return Row{}, err
