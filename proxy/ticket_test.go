@@ -94,6 +94,7 @@ func (p *pair) alone(sql string) {
 
 // yupoo are Yupoo's statements, with those that applications send around them.
 var yupoo = []string{
+	"SET session_track_system_variables = CONCAT(@@global.session_track_system_variables, ',sql_mode')", // as MariaDB Connector/J
 	"SELECT LAST_INSERT_ID()",
 	"UPDATE `sequence` SET `id` = LAST_INSERT_ID(`id` + 1) WHERE `name` = 'photos'",
 	"SELECT LAST_INSERT_ID()", "SELECT @@identity AS i, LAST_INSERT_ID()", "SELECT ROW_COUNT()",
@@ -535,6 +536,7 @@ func TestTicketsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := e.Conn(t, "", nil)
+	exec(t, c, "SET session_track_system_variables = CONCAT(@@global.session_track_system_variables, ',tx_isolation')")
 	take := func(want int64, sql string, args ...any) error {
 		t.Helper()
 		r, err := c.ExecContext(t.Context(), sql, args...)

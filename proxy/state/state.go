@@ -66,6 +66,9 @@ type State struct {
 	StepLost bool
 	// ReadOnly says that the session has made its next transactions read-only.
 	ReadOnly bool
+	// TracksGTID says that session_track_system_variables was set to a list that may have last_gtid,
+	// by which MariaDB tells of each transaction.
+	TracksGTID bool
 	// Metadata says that resultset_metadata may have been set, which omits definitions.
 	Metadata bool
 	// WaitTimeout is the value of wait_timeout that was set; 0: none. It may be UnknownTimeout.

@@ -157,6 +157,19 @@ func TestASetIsCarriedOrPins(t *testing.T) {
 	}
 }
 
+func TestAListOfTrackedVariablesMayHaveTheLastGTID(t *testing.T) {
+	for value, want := range map[string]bool{
+		"'time_zone'": false, "DEFAULT": false, "CONCAT(@@global.session_track_system_variables,',tx_isolation')": false,
+		"'*'": true, "'autocommit,Last_GTID'": true,
+	} {
+		var st State
+		text := "SET session_track_system_variables = " + value
+		if st.SetVariables(analysed(text), []byte(text)); st.TracksGTID != want {
+			t.Errorf("%s: got %v, want %v", text, st.TracksGTID, want)
+		}
+	}
+}
+
 func TestAConnectionLacksWhatWasSetSince(t *testing.T) {
 	var st State
 	st.Reset()

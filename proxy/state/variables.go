@@ -161,6 +161,8 @@ func (st *State) setSystem(name, value string, literal bool) {
 		st.WaitTimeout = timeoutOf(value, literal)
 	case "resultset_metadata":
 		st.Metadata = true
+	case "session_track_system_variables":
+		st.TracksGTID = strings.Contains(value, "*") || strings.Contains(strings.ToLower(value), "last_gtid")
 	case StepVariable:
 		st.StepLost = IsDefault(value)
 	case "character_set_client":

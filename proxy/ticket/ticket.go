@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
@@ -129,13 +128,14 @@ func ServedIn(st *state.State) bool {
 		return false
 	}
 	for name := range st.Sysvars {
-		switch {
-		case name == "auto_increment_increment", name == "auto_increment_offset",
-			strings.HasPrefix(name, "session_track_"):
+		switch name {
+		case "auto_increment_increment", "auto_increment_offset":
 			return false
+		case "session_track_transaction_info", "session_track_gtids", "session_track_state_change":
+			return false // a server would tell of its transaction
 		}
 	}
-	return true
+	return !st.TracksGTID
 }
 
 // Refusal returns why the server may not answer a ticket that the proxy cannot answer; "": it may.

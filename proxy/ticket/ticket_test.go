@@ -71,6 +71,11 @@ func TestTicketsAreServedWhereAServerWouldTakeThem(t *testing.T) {
 		"SET TRANSACTION":           {state.State{NextTransaction: true}, false},
 		"steps of its own":          {state.State{Sysvars: map[string]int{"auto_increment_increment": 1}}, false},
 		"a variable of another use": {state.State{Sysvars: map[string]int{"sql_mode": 1}}, true},
+		"tracked variables":         {state.State{Sysvars: map[string]int{"session_track_system_variables": 1, "session_track_schema": 1}}, true},
+		"a tracked last_gtid":       {state.State{TracksGTID: true}, false},
+		"tracked transactions":      {state.State{Sysvars: map[string]int{"session_track_transaction_info": 1}}, false},
+		"tracked GTIDs":             {state.State{Sysvars: map[string]int{"session_track_gtids": 1}}, false},
+		"tracked changes of state":  {state.State{Sysvars: map[string]int{"session_track_state_change": 1}}, false},
 	} {
 		if got := ServedIn(&c.st); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
