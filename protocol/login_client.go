@@ -160,7 +160,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok = withoutProof(ok)
+	ok = withoutRedirect(withoutProof(ok))
 	valid := false
 	if hello.Status, _, valid = ParseOKStatus(ok); !valid {
 		return nil, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)

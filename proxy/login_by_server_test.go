@@ -575,7 +575,7 @@ func dialPackets(t *testing.T, network, addr string) *protocol.Conn {
 }
 
 // logInBySha2 logs in with more flags than protocol.ClientLogin has, and returns the last packet
-// with its header.
+// with its header. The server may ask for mysql_native_password.
 func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags protocol.Capability) []byte {
 	t.Helper()
 	g, err := protocol.ReadGreeting(c)
@@ -602,7 +602,9 @@ func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags pr
 		switch {
 		case p[0] == 0xfe:
 			salt = bytes.Clone(p[len(p)-21 : len(p)-1])
-			answer = sha2Scramble(salt, password)
+			if answer = sha2Scramble(salt, password); bytes.HasPrefix(p[1:], []byte("mysql_native_password\x00")) {
+				answer = nativeScramble(salt, password)
+			}
 		case p[0] != 1:
 			return append(make([]byte, 4), p...)
 		case len(p) == 2 && p[1] == 3:

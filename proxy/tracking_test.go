@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
 
@@ -115,5 +116,46 @@ func TestAClientThatAskedForNoTrackingGetsNone(t *testing.T) {
 	}
 	if !tracked {
 		t.Error("no tracking for a client that asked, so this shows nothing")
+	}
+}
+
+// Drivers that follow it would leave the proxy, and get keys past it.
+func TestARedirectionByAServerStaysWithTheProxy(t *testing.T) {
+	const url = "mariadb://127.0.0.1:1"
+	for _, relayed := range []bool{false, true} {
+		e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+			if o.RelayLogins = relayed; relayed {
+				byServer(o)
+			}
+		}})
+		direct := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
+		if !bytes.Contains(direct.query("SHOW GLOBAL VARIABLES LIKE 'redirect_url'"), []byte("redirect_url")) {
+			t.Log("this server redirects nobody")
+			return
+		}
+		e.Servers[0].Exec(t, "SET GLOBAL redirect_url = '"+url+"'")
+		t.Cleanup(func() { e.Servers[0].Exec(t, "SET GLOBAL redirect_url = ''") })
+		tells := func(addr string) bool {
+			ok := logInBySha2(t, dialPackets(t, "tcp", addr), e.User, e.Password, protocol.SessionTrack)
+			if ok[protocol.HeaderSize] != 0 {
+				t.Fatal(serverError(t, ok))
+			}
+			return bytes.Contains(ok, []byte(url))
+		}
+		if !tells(e.Servers[0].Addr()) {
+			t.Fatal("the server does not tell its redirect_url, so this shows nothing")
+		}
+		if tells(e.Addr()) {
+			t.Errorf("relayed %v: a login tells the client to leave", relayed)
+		}
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		if got := w.query("SELECT @@redirect_url"); !bytes.Contains(got, []byte(url)) {
+			t.Errorf("relayed %v: @@redirect_url is not the server's: %q", relayed, got)
+		}
+		for _, answer := range [][]byte{w.do(protocol.ComResetConn, ""), w.change(e.User, e.Password, e.Schemas[0], "mysql_native_password")} {
+			if answer[protocol.HeaderSize] != 0 || bytes.Contains(answer, []byte(url)) {
+				t.Errorf("relayed %v: got %q, want an OK without %s", relayed, answer, url)
+			}
+		}
 	}
 }
