@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	driver "github.com/go-sql-driver/mysql"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -285,13 +286,12 @@ func TestABulkExecutionThatReadsLastInsertIDIsRefused(t *testing.T) {
 	pp.sameRows("SELECT * FROM photos ORDER BY id")
 }
 
-// A pool may keep a statement prepared for days.
-func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *testing.T) {
+// A pool may keep a statement prepared for days, and no driver prepares again.
+func TestASessionEndsWithAPreparedInsertWhoseTableIsBoundOtherwise(t *testing.T) {
 	o := newOracle(t, setup{}, filledTables...)
 	o.fresh(t)
-	c := o.Conn(t, o.Schemas[0], nil)
-	exec(t, c, "CREATE TABLE others (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(9))")
-	prepare := func(text string) *sql.Stmt {
+	o.Servers[0].Exec(t, "CREATE TABLE "+o.Schemas[0]+".others (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(9))")
+	prepare := func(c *sql.Conn, text string) *sql.Stmt {
 		t.Helper()
 		stmt, err := c.PrepareContext(t.Context(), text)
 		if err != nil {
@@ -300,46 +300,64 @@ func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *test
 		t.Cleanup(func() { _ = stmt.Close() })
 		return stmt
 	}
-	insert := func(stmt *sql.Stmt) (id int64, err error) {
-		result, err := stmt.ExecContext(t.Context(), "x")
+	insert := func(stmt *sql.Stmt, value string) (id int64, err error) {
+		result, err := stmt.ExecContext(t.Context(), value)
 		if err == nil {
 			id, err = result.LastInsertId()
 		}
 		return id, err
 	}
+	refused := func(what string, stmt *sql.Stmt, value, state string) {
+		t.Helper()
+		_, err := insert(stmt, value)
+		checkError(t, what, err, 1615, "OWNED BY")
+		if e, ok := err.(*driver.MySQLError); ok && string(e.SQLState[:]) != state {
+			t.Errorf("%s: got state %s, want %s", what, e.SQLState, state)
+		}
+	}
 	const text = "INSERT INTO photos (title) VALUES (?)"
-	other, list := prepare("INSERT INTO others (title) VALUES (?)"), prepare("SELECT COUNT(*) FROM photos WHERE title = ?")
 	column := sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"}
 	for _, owns := range []struct {
 		sequence string
 		column   sequence.Column
 		filled   bool
 	}{{"photos", column, true}, {"photos", sequence.Column{}, false}, {"other", column, true}} {
-		before := prepare(text)
-		if _, err := insert(before); err != nil {
+		c, locked, long := o.Conn(t, o.Schemas[0], nil), o.Conn(t, o.Schemas[0], nil), o.Conn(t, o.Schemas[0], nil)
+		other, list := prepare(c, "INSERT INTO others (title) VALUES (?)"), prepare(c, "SELECT COUNT(*) FROM photos WHERE title = ?")
+		before, beforeLocked, beforeLong := prepare(c, text), prepare(locked, text), prepare(long, text)
+		if _, err := insert(before, "x"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := o.Sequences.Alter(t.Context(), []byte(owns.sequence), sequence.Alteration{OwnedBy: &owns.column}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := insert(before)
-		if err == nil {
-			t.Errorf("prepared before %s OWNED BY %v: got %d, want an error", owns.sequence, owns.column, id)
-		} else {
-			checkError(t, "prepared before", err, 1615, "OWNED BY")
-		}
-		_, err = before.ExecContext(t.Context(), strings.Repeat("x", 1<<20))
-		checkError(t, "a long execution", err, 1615)
-		exec(t, c, "DELETE FROM photos WHERE id > 1000", "ALTER TABLE photos AUTO_INCREMENT = 4")
-		if id, err := insert(prepare(text)); err != nil || (id > 1000) != owns.filled {
-			t.Errorf("prepared after %s OWNED BY %v: got %d, %v, want it filled: %v", owns.sequence, owns.column, id, err, owns.filled)
-		}
-		if _, err := insert(other); err != nil {
+		if _, err := insert(other, "x"); err != nil {
 			t.Errorf("of another table: %v", err)
 		}
 		var n int
 		if err := list.QueryRowContext(t.Context(), "x").Scan(&n); err != nil {
 			t.Errorf("a SELECT: %v", err)
+		}
+		exec(t, c, "BEGIN")
+		refused("in a transaction", before, "x", "HY000")
+		exec(t, c, "COMMIT")
+		exec(t, locked, "DO GET_LOCK('"+o.Schemas[0]+"', 0)")
+		refused("with a lock", beforeLocked, "x", "HY000")
+		exec(t, locked, "DO 1")
+		for what, stale := range map[string]struct {
+			c     *sql.Conn
+			stmt  *sql.Stmt
+			value string
+		}{"prepared before": {c, before, "x"}, "a long execution": {long, beforeLong, strings.Repeat("x", 1<<20)}} {
+			refused(what, stale.stmt, stale.value, "08S01")
+			if _, err := stale.c.ExecContext(t.Context(), "DO 1"); err == nil {
+				t.Errorf("%s: the session goes on", what)
+			}
+		}
+		again := o.Conn(t, o.Schemas[0], nil)
+		exec(t, again, "DELETE FROM photos WHERE id > 1000", "ALTER TABLE photos AUTO_INCREMENT = 4")
+		if id, err := insert(prepare(again, text), "x"); err != nil || (id > 1000) != owns.filled {
+			t.Errorf("prepared after %s OWNED BY %v: got %d, %v, want it filled: %v", owns.sequence, owns.column, id, err, owns.filled)
 		}
 	}
 }

@@ -25,7 +25,8 @@ var errorTexts = []struct {
 		{1064, "42000", "the text is no SQL, or an unknown `SEQPROXY` statement", "`SHOW SEQPROXY HELP` lists them"},
 		{1227, "42000", "the user is not in `admin_users`, or may not use this sequence", "`admin_users`; `sequences` of the `[[user]]`"},
 		{1235, "42000", "the proxy does not support this", "the text names the way out"},
-		{1615, "HY000", "a column was bound since this statement was prepared", "prepare it again; drivers do"},
+		{1615, "08S01", "a column was bound since this INSERT was prepared; the session ends", "connect again, as pools do"},
+		{1615, "HY000", "the same with a transaction, or another [pin](compatibility.md#with-several-shards): the session goes on", "end that, or connect again"},
 	}},
 	{"Servers and shutdown", []errorEntry{
 		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](alarms.md)); `SEQPROXY RESUME`"},

@@ -36,6 +36,11 @@ func (o *order) failed(err error) error {
 		return err
 	}
 	o.at.tally.Refused()
+	if endsRebound(err, o.state) {
+		o.relay.refuse(errReboundEnds)
+		_ = o.client.flush() // the session ends either way
+		return errReboundEnds
+	}
 	o.relay.refuse(err)
 	if o.at.unreached && o.othersDepend() && o.sentBehind() {
 		_ = o.client.flush() // the session ends either way
