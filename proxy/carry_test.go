@@ -93,22 +93,31 @@ func TestALongUserVariableStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// COM_SET_OPTION holds on each shard, also after COM_RESET_CONNECTION.
+// COM_SET_OPTION holds on each shard, also after COM_RESET_CONNECTION and COM_CHANGE_USER.
 func TestAnOptionOutlivesAReset(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	const several = "DO 1; DO 2"
-	direct := e.Wire(t, e.Servers[1].Addr(), wireLogin{Schema: e.Schemas[1], Capabilities: allFraming &^ protocol.MultiStatements})
-	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: allFraming &^ protocol.MultiStatements})
-	for _, c := range []*wire{direct, w} {
-		if err := serverError(t, c.query(several)); err.Code != 1064 {
-			t.Errorf("got %v, want 1064", err)
+	for how, reset := range map[string]func(w *wire){
+		"COM_RESET_CONNECTION": func(w *wire) { w.do(protocol.ComResetConn, "") },
+		"COM_CHANGE_USER":      func(w *wire) { w.change(e.User, e.Password, "", "caching_sha2_password") },
+	} {
+		for option, other := range map[string]protocol.Capability{"\x00\x00": allFraming &^ protocol.MultiStatements, "\x01\x00": allFraming} {
+			direct := e.Wire(t, e.Servers[1].Addr(), wireLogin{Schema: e.Schemas[1], Capabilities: other})
+			w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: other})
+			for _, c := range []*wire{direct, w} {
+				before := c.query(several)[protocol.HeaderSize] == 0
+				c.do(protocol.ComSetOption, option)
+				reset(c)
+				if after := c.query(several)[protocol.HeaderSize] == 0; after == before {
+					t.Errorf("option %q after %s: several statements are taken %v, as before it", option, how, after)
+				}
+			}
+			w.query("USE " + e.Schemas[1])
+			direct.query("USE " + e.Schemas[1])
+			if got, want := w.query(several), direct.query(several); string(got) != string(want) {
+				t.Errorf("option %q after %s: got %q, want %q as direct", option, how, got, want)
+			}
 		}
-		c.do(protocol.ComSetOption, "\x00\x00")
-		c.do(protocol.ComResetConn, "")
-	}
-	w.query("USE " + e.Schemas[1])
-	if got, want := w.query(several), direct.query(several); string(got) != string(want) {
-		t.Errorf("got %q, want %q as direct", got, want)
 	}
 }
 

@@ -84,6 +84,10 @@ func (s *Session) changeUser(payload []byte) error {
 	s.client.SetPacketNum(s.client.packetNum)
 	s.use(s.shared.Settings.Load())
 	defer s.login.End()
+	several := s.severalAgreed() // COM_SET_OPTION holds on: the new connections begin with it
+	if s.login.Capabilities &^= protocol.MultiStatements; several {
+		s.login.Capabilities |= protocol.MultiStatements
+	}
 	attempt, err := s.login.ReceiveChange(command, &s.set.Login)
 	if err != nil {
 		return err
