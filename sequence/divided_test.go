@@ -163,7 +163,7 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
+	if _, err := changeUntil(t.Context(), s, sequence.PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
 	idle := e.open(t, patience(2*time.Second))

@@ -133,6 +133,7 @@ func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options
 	for _, f := range change {
 		f(&o)
 	}
+	sequence.LogSteps(&o)
 	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)

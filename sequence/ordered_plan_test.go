@@ -140,9 +140,9 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 		if n, err := other.Take(t.Context(), []byte("photos"), 1); err == nil {
 			t.Errorf("got %d while the rows are frozen", n)
 		}
-		return errors.New("the coordinator gives up")
+		return errKilled
 	})
-	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(2)}); err == nil || !asked {
+	if _, err := changeUntil(t.Context(), s, sequence.PlanChange{Add: e.addr(2)}); err == nil || !asked {
 		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
 	}
 	sequence.Inside(s).OnPlanStep(nil)

@@ -14,7 +14,7 @@ import (
 // be added, although it was the last to learn of the change.
 func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	for _, members := range []int{1, 2} {
-		for _, last := range []string{change.Proposed, change.StepFilled} {
+		for _, last := range []string{change.Proposed, sequence.StepFilled} {
 			t.Run(fmt.Sprintf("%d members, %s", members, last), func(t *testing.T) {
 				t.Parallel()
 				e, h := newPlanEstate(t, members+1, map[string]uint64{"photos": 100}), newGivenEver()
@@ -23,7 +23,7 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 					now = e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 				}
 				sequence.Inside(s).OnPlanStep(func(step, address string) error {
-					if step == last && (address == e.addr(members) || last == change.StepFilled) {
+					if step == last && (address == e.addr(members) || last == sequence.StepFilled) {
 						e.links[members].Cut()
 					}
 					return nil

@@ -28,7 +28,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					}
 					return nil
 				})
-				if _, err := died.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(1)}); err == nil {
+				if _, err := changeUntil(context.Background(), died, sequence.PlanChange{Add: e.addr(1)}); err == nil {
 					t.Fatal("the coordinator did not die")
 				}
 				s := e.open(t, steadySize(5), patience(30*time.Second))

@@ -156,11 +156,3 @@ func (p planServers) Outlive(ctx context.Context) (context.Context, context.Canc
 	within, stop := p.s.requestWithin(context.WithoutCancel(ctx), p.s.timing.change)
 	return within.ctx, stop
 }
-
-// Did implements [change.Servers].
-func (p planServers) Did(step, address string) error {
-	if f := p.s.planHook; f != nil {
-		return f(step, address)
-	}
-	return nil
-}

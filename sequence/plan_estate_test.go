@@ -19,6 +19,18 @@ import (
 // errKilled ends a coordinator before a step as a killed process ends: nothing is undone.
 var errKilled = errors.New("killed by the test")
 
+// changeUntil makes a change whose coordinator a step may end: then the error is errKilled.
+func changeUntil(ctx context.Context, s *sequence.Sequences, asked sequence.PlanChange) (p sequence.Plan, err error) {
+	err = errKilled
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p, err = s.ChangePlan(ctx, asked)
+	}()
+	<-ended
+	return p, err
+}
+
 // planEstate is several sequence servers: schemas of one server, each behind a link that can be
 // cut.
 type planEstate struct {
@@ -56,6 +68,7 @@ func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequ
 	for _, f := range change {
 		f(&o)
 	}
+	sequence.LogSteps(&o)
 	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,9 @@ func TestCoordinatorProcess(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sequence.New(sequence.Options{Servers: c.Servers[:1], Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}})
+	o := sequence.Options{Servers: c.Servers[:1], Tuning: sequence.Tuning{CreateTable: true, NoDirectWriters: true}}
+	sequence.LogSteps(&o)
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func (e *planEstate) coordinate(t *testing.T, change sequence.PlanChange, killAt
 			}
 			return nil
 		})
-		_, err := here.ChangePlan(context.Background(), change)
+		_, err := changeUntil(context.Background(), here, change)
 		if err != nil && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -247,7 +249,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 					return nil
 				})
 				asked := e.toggled(now, 3)
-				if _, err := first.ChangePlan(t.Context(), asked); !errors.Is(err, errKilled) {
+				if _, err := changeUntil(t.Context(), first, asked); !errors.Is(err, errKilled) {
 					t.Fatalf("got %v, want that the first coordinator is killed", err)
 				}
 				sawFrozen += e.gives(t, h, "photos")
@@ -395,7 +397,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	}
 	sequence.Inside(s).OnPlanStep(second)
 	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	want(&now, change.Proposed, change.StepFilled, change.Frozen, change.Accepted)
+	want(&now, change.Proposed, sequence.StepFilled, change.Frozen, change.Accepted)
 	sequence.Inside(s).OnPlanStep(nil)
 }
 

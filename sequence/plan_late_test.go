@@ -58,12 +58,12 @@ func TestARowThatIsMadeByHandIsToldOfOnceItsMemberObeys(t *testing.T) {
 		first, added := e.server(t, s, 0).PlanStore(), e.server(t, s, 1).PlanStore()
 		said, err := first.Report(t.Context())
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		p := said.Plans[len(said.Plans)-1]
 		knowledge, err := first.Knowledge(t.Context(), &p)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		takeAll(t, other, h, "late", 50)
 		if brought, err := added.Obey(t.Context(), &p, knowledge.Floors, []change.Knowledge{knowledge}); !brought || err != nil {

@@ -47,7 +47,7 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := first.ChangePlan(ctx, sequence.PlanChange{Remove: e.addr(0)})
+		_, err := changeUntil(ctx, first, sequence.PlanChange{Remove: e.addr(0)})
 		if ended = err == nil; !ended && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}

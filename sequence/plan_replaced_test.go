@@ -38,7 +38,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	<-stands
 	started, other := false, e.open(t)
 	sequence.Inside(other).OnPlanStep(func(step, _ string) error {
-		if step == change.StepTakenOver {
+		if step == sequence.StepTakenOver {
 			goOn <- true // from here on it cannot be decided
 			started = <-stands
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"seqproxy/sequence"
-	"seqproxy/sequence/change"
 )
 
 // A sequence that one server alone can count is made, or becomes one, after a change to several
@@ -32,7 +31,7 @@ func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *t
 			takeAll(t, other, h, "photos", 10)
 			steps := 0
 			sequence.Inside(s).OnPlanStep(func(step, _ string) error {
-				if step == change.StepFilled {
+				if step == sequence.StepFilled {
 					steps++
 					make(t, other)
 				}

@@ -189,14 +189,14 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 		for who, p := range map[string]*sequence.Sequences{"here": s, "elsewhere": other} {
 			all, err := p.SequenceServers(t.Context())
 			if err != nil {
-				return err
+				t.Fatal(err)
 			}
 			i := slices.IndexFunc(all, func(l sequence.SequenceServer) bool { return l.Address == address })
 			if i < 0 {
 				t.Fatalf("%s, after %q on %s: it is not among %+v", who, step, address, all)
 			}
 			want := step
-			if step == change.StepFilled {
+			if step == sequence.StepFilled {
 				want = change.Proposed
 			}
 			if all[i].State != want {

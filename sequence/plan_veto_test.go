@@ -35,7 +35,7 @@ func (e *planEstate) diesAfter(t *testing.T, asked sequence.PlanChange, step str
 		}
 		return nil
 	})
-	_, err := s.ChangePlan(t.Context(), asked)
+	_, err := changeUntil(t.Context(), s, asked)
 	if !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want that the coordinator ends", err)
 	}

@@ -150,11 +150,11 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	takes()
 	sequence.Inside(s).OnPlanStep(func(step, _ string) error {
 		if step == change.Frozen {
-			return errors.New("the coordinator gives up")
+			return errKilled
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
+	if _, err := changeUntil(t.Context(), s, sequence.PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
 		t.Fatal("the change succeeded")
 	}
 	sequence.Inside(s).OnPlanStep(nil)

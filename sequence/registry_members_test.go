@@ -80,7 +80,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 						return err == nil && (len(sequence.Inside(died).Members()) > 1 || sequence.Inside(died).Look(t.Context()) == nil && len(sequence.Inside(died).Members()) > 1)
 					})
 				}
-				if _, err := died.ChangePlan(t.Context(), c); err == nil {
+				if _, err := changeUntil(t.Context(), died, c); err == nil {
 					t.Fatal("the coordinator did not die")
 				}
 				if _, err := a.ChangePlan(t.Context(), c); err != nil {

@@ -18,10 +18,6 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// OnPlanStep has f called after each step of a change of members that this process makes. The
-// change ends where f fails, and nothing is undone.
-func (in Inner) OnPlanStep(f func(step, address string) error) { in.s.planHook = f }
-
 // Coordinate has f called as who makes a change of members.
 func (in Inner) Coordinate(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
 	return in.s.planned(ctx, f)

@@ -74,8 +74,7 @@ type Sequences struct {
 
 	// held while this process changes the set of sequence servers
 	planning sync.Mutex
-	planHook func(step, address string) error // see planServers.Did
-	closed   bool                             // guarded by mu
+	closed   bool // guarded by mu
 	// guarded by mu; the goroutine of the follower runs
 	following bool
 	changes   uint64      // guarded by mu; rises when a change is heard, and when it is obeyed

@@ -305,7 +305,7 @@ func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(2)}); err == nil {
+	if _, err := changeUntil(context.Background(), s, sequence.PlanChange{Remove: e.addr(2)}); err == nil {
 		t.Fatal("the coordinator did not die")
 	}
 	e.links[2].Mend()

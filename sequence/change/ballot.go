@@ -32,7 +32,8 @@ func (c *Coordinator) propose() error {
 		if err != nil {
 			return fmt.Errorf("propose the change to %s: %w", m.Address, err)
 		}
-		return c.did(Proposed, m)
+		c.did(Proposed, m)
+		return nil
 	})
 }
 
@@ -110,9 +111,7 @@ func (c *Coordinator) accept(floors Floors, holders Holders) error {
 		if err != nil {
 			return fmt.Errorf("have %s accept plan %d: %w", m.Address, c.plan.Number, err)
 		}
-		if err := c.did(Accepted, m); err != nil {
-			return err
-		}
+		c.did(Accepted, m)
 	}
 	return nil
 }
@@ -123,12 +122,10 @@ func (c *Coordinator) accept(floors Floors, holders Holders) error {
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
 	missing, _ := c.awayOf(c.plan.everyone())
-	done, err := c.settle(&Plan{}, &c.plan)
+	done := c.settle(&Plan{}, &c.plan)
 	away, why := c.awayOf(c.plan.everyone())
 	frozen := slices.DeleteFunc(away, func(address string) bool { return slices.Contains(missing, address) })
 	switch {
-	case err != nil:
-		return err
 	case !slices.ContainsFunc(done, func(m Met) bool { return c.plan.stays(m.ID) }):
 		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why}
 	case len(frozen) > 0:

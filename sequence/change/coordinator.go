@@ -109,7 +109,7 @@ func (c *Coordinator) Change(asked Change) error {
 		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
 	if err := c.decide(); err != nil {
 		// What nobody was asked to accept nobody finishes, whoever has taken it over.
-		if isOver(err) && (c.accepting || !errors.Is(err, ErrTakenOver)) {
+		if c.accepting && errors.Is(err, ErrTakenOver) {
 			return err
 		}
 		return c.undo(err)
@@ -144,9 +144,6 @@ func (c *Coordinator) End(open *Plan) (made bool, err error) {
 	}
 	c.config.Log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
 		zap.Bool("decided", decided))
-	if err := c.goOn(StepTakenOver, ""); err != nil {
-		return false, err
-	}
 	if decided {
 		return true, c.begin()
 	}
@@ -159,9 +156,7 @@ func (c *Coordinator) decide() error {
 		return err
 	}
 	c.letProxiesFill()
-	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
-		return err
-	}
+	c.did("caches filled", c.plan.Previous[0])
 	all, holders, err := c.freeze()
 	if err != nil {
 		return err
@@ -195,7 +190,8 @@ func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
 		if HasMember(c.plan.Previous, m.ID) {
 			ordered = append(ordered, given.Sequences...)
 		}
-		return errors.Join(c.did(Frozen, m), c.plan.refuseSingles(given.Sequences))
+		c.did(Frozen, m)
+		return c.plan.refuseSingles(given.Sequences)
 	})
 	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
 		holders.Unasked = names[0] // all others are there
@@ -210,12 +206,9 @@ func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
 // obeys it when it is met again, as long as another one knows it.
 func (c *Coordinator) begin() error {
 	defer c.outlive()()
-	done, err := c.settle(&c.plan, nil)
+	done := c.settle(&c.plan, nil)
 	away, why := c.awayOf(c.plan.everyone())
-	switch {
-	case err != nil:
-		return err
-	case len(done) == 0:
+	if len(done) == 0 {
 		return &Error{
 			Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why,
 		}
@@ -228,20 +221,17 @@ func (c *Coordinator) begin() error {
 
 // settle brings the members that can be reached to what became of the change, and returns those
 // with which that went well.
-func (c *Coordinator) settle(now, void *Plan) (done []Met, err error) {
+func (c *Coordinator) settle(now, void *Plan) (done []Met) {
 	met := c.reports(c.plan.everyone())
-	_, failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) error { return c.did(step, m.Member) })
+	_, failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) { c.did(step, m.Member) })
 	for i, why := range failed {
-		switch {
-		case why == nil:
+		if why == nil {
 			done = append(done, met[i])
-		case isOver(why):
-			return nil, why
-		default:
-			c.met[met[i].Member.Address].Err = why
+			continue
 		}
+		c.met[met[i].Member.Address].Err = why
 	}
-	return done, nil
+	return done
 }
 
 // undo aborts a change that failed before it was known to be decided, and returns why it failed.

@@ -32,14 +32,6 @@ const (
 	Overtaken = "overtaken"
 )
 
-// Steps that [Servers.Did] gets, besides the states.
-const (
-	// StepFilled: the caches of all proxies are filled, and rows are frozen next.
-	StepFilled = "caches filled"
-	// StepTakenOver: another coordinator's change was taken over.
-	StepTakenOver = "taken over"
-)
-
 // Plan says which sequence servers there are and how they divide the numbers. Plans are
 // numbered from 1; without one there is one server, which counts plainly.
 type Plan struct {

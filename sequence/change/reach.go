@@ -54,28 +54,8 @@ func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
 }
 
 // did tells of a step.
-func (c *Coordinator) did(step string, m Member) error {
+func (c *Coordinator) did(step string, m Member) {
 	c.config.Log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
-	return c.goOn(step, m.Address)
-}
-
-// goOn returns an error where a test ends the coordinator behind a step.
-func (c *Coordinator) goOn(step, address string) error {
-	if err := c.servers.Did(step, address); err != nil {
-		return &killedError{err}
-	}
-	return nil
-}
-
-// killedError ends a coordinator in the middle, and nothing is undone.
-type killedError struct{ error }
-
-func (e *killedError) Unwrap() error { return e.error }
-
-// isOver reports whether an error means that this coordinator does no more, whatever is open.
-func isOver(err error) bool {
-	var killed *killedError
-	return errors.As(err, &killed) || errors.Is(err, ErrTakenOver)
 }
 
 // outlive has what follows go on although the command may end.

@@ -20,11 +20,10 @@ type Met struct {
 // by the reports of the servers, or because it is the change void, which may be nil.
 //
 // A failure on one server does not keep it from the others. brought says that one of them was
-// behind. failed has the errors, by position. did is called after each step, and its error ends
-// all. It may be nil.
-func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met) error) (brought bool, failed []error) {
+// behind. failed has the errors, by position. did is called after each step. It may be nil.
+func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met)) (brought bool, failed []error) {
 	if did == nil {
-		did = func(string, *Met) error { return nil }
+		did = func(string, *Met) {}
 	}
 	failed = make([]error, len(met))
 	var known []Knowledge
@@ -40,11 +39,8 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 				known, unknown = knowledge(ctx, met, now)
 			}
 			caught, why := obey(ctx, m, now, known, unknown)
-			if brought, failed[i] = brought || caught, why; why != nil {
-				continue
-			}
-			if failed[i] = did(InForce, m); failed[i] != nil {
-				return brought, failed
+			if brought, failed[i] = brought || caught, why; why == nil {
+				did(InForce, m)
 			}
 		}
 		if brought {
@@ -65,9 +61,9 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			}
 			if why := m.LetGo(ctx, p, !isNever); why != nil {
 				failed[i] = errors.Join(failed[i], why)
-			} else if failed[i] = did(Aborted, m); failed[i] != nil {
-				return brought, failed
+				continue
 			}
+			did(Aborted, m)
 		}
 	}
 	return brought, failed

@@ -15,9 +15,6 @@ type Servers interface {
 	Fill(ctx context.Context, members []Store)
 	// Outlive returns a context that goes on for some time although ctx ends.
 	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
-	// Did is called after each step on a server. An error ends the coordinator there, as
-	// if its process had been killed: nothing is undone. Only tests return one.
-	Did(step, address string) error
 }
 
 // Store is one server's tables. Each method is one transaction or one statement, as if no other

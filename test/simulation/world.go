@@ -363,11 +363,3 @@ func (servers) Fill(context.Context, []change.Store) {}
 func (servers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
-
-// Did implements [change.Servers].
-func (s servers) Did(string, string) error {
-	if s.a.killed {
-		return errKilled
-	}
-	return nil
-}
