@@ -199,8 +199,8 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	case made.Existed:
 		return existsNote(name), nil
 	case made.Kept:
-		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; options that the statement does not say are as they were: "+
-			"SHOW CREATE SEQUENCE has them, and REPAIR SEQUENCE raises it above the keys of the column that owns it", made.First), nil
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; options that the statement does not say are as they were (SHOW CREATE SEQUENCE); "+
+			"if a column owns it, run REPAIR SEQUENCE", made.First), nil
 	case made.Given != 0:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 	case made.Raised:

@@ -39,7 +39,7 @@ type Login struct {
 
 	wish   protocol.Capability // flags to ask for as well, if the server has them
 	access *access             // of the shard
-	probe  bool                // the proxy asks how the node is
+	probe  bool                // the proxy asks whether the node is well, for no client
 }
 
 // Conn is a logged-in connection to a server. It belongs to one session. One goroutine uses it at a

@@ -50,8 +50,8 @@ func greeter(t *testing.T, greets bool) (address string) {
 	return l.Addr().String()
 }
 
-// A server that has greeted and does not judge a login in time makes that account wait, and nobody
-// else: MySQL's connection_control does this with accounts that have failed.
+// A server may have greeted, and not judge a login in time: MySQL's connection_control delays
+// accounts that have failed. Then that account waits, and no other.
 func TestALateVerdictConcernsItsAccountAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		greets, probes bool

@@ -35,8 +35,8 @@ type Config struct {
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
 	// a client that reads nothing of its answer for so long is disconnected
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
-	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard, before error
-	// 1429, or for `statement_memory`, before 1041
+	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard (then error
+	// 1429), or for `statement_memory` (then 1041)
 	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
 	// statements up to this size, and to 16 MB, are analysed; longer ones are relayed as they are,

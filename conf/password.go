@@ -46,7 +46,7 @@ func ReadPasswordFile(path string) (password Secret, warning string, err error) 
 	return NewSecret(line), warning, nil
 }
 
-// closeIt is the warning of a secret that everybody may read.
+// closeIt is the warning about a secret file that everybody may read.
 func closeIt(path string) string { return path + " is readable by everybody; chmod 600 it" }
 
 func worldReadable(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0 }

@@ -67,7 +67,7 @@ const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive 
 // ErrNoTLS says that the server does not offer the TLS that is demanded.
 var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
-// ErrNoGreeting says that a server's greeting could not be read, which is no fault of an account.
+// ErrNoGreeting says that a server's greeting could not be read. It is no fault of an account.
 var ErrNoGreeting = errors.New("read greeting")
 
 // largestPacket is the client's packet limit in a login to a server: the largest possible.

@@ -3,9 +3,7 @@ package protocol
 import (
 	"bytes"
 	"crypto/rsa"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -81,10 +79,6 @@ func (e *RelayError) Error() string { return fmt.Sprintf("login checked by the s
 // an error of the client's connection.
 func (e *RelayError) Unwrap() error { return e.Err }
 
-// ErrNoVerdict says that the server did not judge the client's answer in time. It may be delaying
-// an account that has failed before, so the login counts as another failure.
-var ErrNoVerdict = errors.New("read the server's verdict")
-
 // noSuchPlugin is the plugin that the proxy names to a server. No account has it, so the server
 // asks by the account's own plugin.
 const noSuchPlugin = "seqproxy_relayed"
@@ -157,8 +151,6 @@ func (r *RelayedLogin) ask() ([]byte, error) {
 	}
 	payload, err := r.server.ReadPacket(loginLimit)
 	switch {
-	case r.answered && errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%w: %w", ErrNoVerdict, err)
 	case err != nil:
 		return nil, fmt.Errorf("read the server's answer to the login: %w", err)
 	case len(payload) == 0:

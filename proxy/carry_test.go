@@ -109,7 +109,7 @@ func TestAnOptionOutlivesAReset(t *testing.T) {
 				c.do(protocol.ComSetOption, option)
 				reset(c)
 				if after := c.query(several)[protocol.HeaderSize] == 0; after == before {
-					t.Errorf("option %q after %s: several statements are taken %v, as before it", option, how, after)
+					t.Errorf("option %q after %s: several statements are taken: %v, want %v", option, how, after, !before)
 				}
 			}
 			w.query("USE " + e.Schemas[1])

@@ -74,7 +74,8 @@ func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
 	}
 }
 
-// Otherwise anybody who can log in could end a sequence: everybody's next INSERT would be error 4084.
+// Otherwise anybody who can log in could end a sequence: the next INSERT of all others would be
+// error 4084.
 func TestWhoMayNotInsertIntoATableMovesNoCounterByAKeyOfHisOwn(t *testing.T) {
 	s := bound(filledPhotos)
 	stranger := proxy.User{Name: "stranger", Password: "p"}
@@ -95,21 +96,30 @@ func TestWhoMayNotInsertIntoATableMovesNoCounterByAKeyOfHisOwn(t *testing.T) {
 		"INSERT INTO " + photos + " (id) VALUES (NULL), (" + end + ")",
 		"DO 1; INSERT INTO " + photos + " (id) VALUES (" + end + ")",
 	} {
-		wantError(t, strange, 1142, text)
+		want := uint16(1142)
+		if strings.HasPrefix(text, "DO") { // an earlier statement may give the right
+			want = 1235
+		}
+		wantError(t, strange, want, text)
 	}
-	for _, text := range []string{"INSERT INTO " + photos + " (id) VALUES (" + end + ")", "INSERT INTO " + photos + " (id, title) VALUES (" + end + ", ?)"} {
+	wantError(t, strange, 1046, "INSERT INTO photos (id) VALUES ("+end+")")
+	for text, want := range map[string]uint16{
+		"INSERT INTO " + photos + " (id) VALUES (" + end + ")":           1142,
+		"INSERT INTO " + photos + " (id, title) VALUES (" + end + ", ?)": 1142,
+		"INSERT INTO photos (id) VALUES (" + end + ")":                   1046,
+	} {
 		_, err := strange.PrepareContext(t.Context(), text)
-		if refused := new(mysql.MySQLError); !errors.As(err, &refused) || refused.Number != 1142 {
-			t.Errorf("PREPARE of %s: got %v, want 1142", text, err)
+		if refused := new(mysql.MySQLError); !errors.As(err, &refused) || refused.Number != want {
+			t.Errorf("PREPARE of %s: got %v, want %d", text, err, want)
 		}
 	}
-	// What the sequence has in memory is used up, so that the counter itself counts.
+	// FLUSH empties the memory of the sequence, so that the next key shows where the counter is.
 	exec(t, c, "FLUSH SEQUENCES", "INSERT INTO photos (title) VALUES ('c')")
 	if got := value(t, c, "SELECT MAX(id) < 100000 FROM photos"); got != "1" {
 		t.Errorf("keys below 100000: got %s, want 1", got)
 	}
-	// Who may insert moves it, by a text and by PREPARE.
-	o.Servers[0].Exec(t, "GRANT INSERT ON "+photos+" TO stranger")
+	// Who may insert moves it, by a text and by PREPARE. A right to the columns is enough.
+	o.Servers[0].Exec(t, "GRANT INSERT (id) ON "+photos+" TO stranger")
 	exec(t, strange, "INSERT INTO "+photos+" (id) VALUES (200000)")
 	exec(t, c, "FLUSH SEQUENCES", "INSERT INTO photos (title) VALUES ('d')")
 	if got := value(t, c, "SELECT MAX(id) > 200000 FROM photos"); got != "1" {

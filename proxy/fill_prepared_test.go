@@ -343,7 +343,7 @@ func TestASessionEndsWithAPreparedInsertWhoseTableIsBoundOtherwise(t *testing.T)
 		exec(t, c, "COMMIT")
 		exec(t, locked, "DO GET_LOCK('"+o.Schemas[0]+"', 0)")
 		refused("with a lock", beforeLocked, "x", "HY000")
-		exec(t, locked, "DO 1")
+		exec(t, locked, "DO RELEASE_LOCK('"+o.Schemas[0]+"')")
 		for what, stale := range map[string]struct {
 			c     *sql.Conn
 			stmt  *sql.Stmt

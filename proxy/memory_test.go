@@ -268,9 +268,9 @@ func TestAWaitForMemoryIsBounded(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.StatementMemory, o.PauseTimeout = 2*size, 100*time.Millisecond }})
 	createSequence(t, e, "photos")
 	lock := e.DirectConn(t, 0, "", nil)
-	exec(t, lock, "DO GET_LOCK('memory', 0)")
+	exec(t, lock, "DO GET_LOCK('"+e.Schemas[0]+"', 0)")
 	holder, waiter := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked}), e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
-	holder.send(largeText("SELECT NEXTVAL('photos'), GET_LOCK('memory', 100)", size))
+	holder.send(largeText("SELECT NEXTVAL('photos'), GET_LOCK('"+e.Schemas[0]+"', 100)", size))
 	eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
 	text := largeText("SELECT 1", size)
 	waiter.send(text)
@@ -278,7 +278,7 @@ func TestAWaitForMemoryIsBounded(t *testing.T) {
 		t.Errorf("got %v, want 1041 that names statement_memory", got)
 	}
 	waiter.ping("a wait that was too long")
-	exec(t, lock, "DO RELEASE_LOCK('memory')")
+	exec(t, lock, "DO RELEASE_LOCK('"+e.Schemas[0]+"')")
 	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
 		t.Error(serverError(t, answer))
 	}

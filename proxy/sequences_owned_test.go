@@ -218,8 +218,8 @@ func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
 	taken("photos", "901")
 }
 
-// Somebody deletes the row of a sequence whose column has AUTO_INCREMENT on both shards, and does what
-// the error says.
+// Somebody deletes the row of a sequence whose column has AUTO_INCREMENT on both shards, and does
+// what the error says.
 func TestTheCureOfADeletedRowLeavesTheColumnToTheSequence(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for i := range e.Servers {

@@ -130,8 +130,7 @@ func TestARedirectionByAServerStaysWithTheProxy(t *testing.T) {
 		}})
 		direct := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
 		if !bytes.Contains(direct.query("SHOW GLOBAL VARIABLES LIKE 'redirect_url'"), []byte("redirect_url")) {
-			t.Log("this server redirects nobody")
-			return
+			t.Skip("this server redirects nobody")
 		}
 		e.Servers[0].Exec(t, "SET GLOBAL redirect_url = '"+url+"'")
 		t.Cleanup(func() { e.Servers[0].Exec(t, "SET GLOBAL redirect_url = ''") })

@@ -50,8 +50,8 @@ func (s *Sequences) AvoidHere(ctx context.Context, name []byte, numbers []uint64
 	return s.takeOut(q, numbers) == 0, nil
 }
 
-// takeOut takes numbers out of memory. It returns the highest, as a counter, if the counter has to
-// be moved for it, else 0.
+// takeOut takes numbers out of memory. If the counter has to move above some of them, it returns
+// the highest of these, as a counter; else 0.
 func (s *Sequences) takeOut(q *sequence, numbers []uint64) (highest uint64) {
 	if !q.kind.IsPlain() {
 		if q.kind.HasClock() {

@@ -78,7 +78,8 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 		return Created{}, lost
 	}
 	if made.Unordered {
-		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &made.Unordered}); err != nil {
+		ordered := true // o says it, or the sequence had it before its row was deleted
+		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &ordered}); err != nil {
 			return Created{}, fmt.Errorf("sequence %q %s, but its ORDER is not confirmed: %w", o.Name, whatBecame(&made.Created), err)
 		}
 	}

@@ -68,8 +68,8 @@ func (t *names) put(name string, q *sequence) {
 	s.sequences.Store(&next)
 }
 
-// isAlias reports whether name is not how the table spells q, with or without what it adds to that of
-// a counter.
+// isAlias reports whether name is another spelling of q than the table's. What the table adds to
+// the name of a counter does not count.
 func isAlias(name string, q *sequence) bool {
 	return name != q.name && name != define.ShownName(q.name)
 }

@@ -85,6 +85,7 @@ type ownedColumns struct {
 	loaded     chan struct{} // closed once there are owners
 	markLoaded func()
 	byName     map[string]Owner // guarded by follower.obeying; nil before a server was asked
+	gone       map[string]bool  // guarded by follower.obeying; those of byName without a row
 }
 
 func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
@@ -92,14 +93,14 @@ func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
 	return &ownedColumns{state: state, log: log, loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
 }
 
-// publish takes over what changed of the owners; afresh if the table was made again. A column still
-// owns a sequence whose row somebody deleted, or each shard would give its keys: DROP takes the
-// owner out of the options.
+// publish takes over what changed of the owners, or all of them if the table was made again. A
+// column still owns a sequence whose row somebody deleted: else each shard would give its keys. If
+// it owns another one, too, that one counts.
 func (c *ownedColumns) publish(n *follow.News) {
 	old := c.now.Load()
 	differs := old == nil || c.byName == nil || n.Back
 	if c.byName == nil || n.Back {
-		c.byName = make(map[string]Owner)
+		c.byName, c.gone = make(map[string]Owner), make(map[string]bool)
 	}
 	for i := range n.Changed {
 		is := &n.Changed[i]
@@ -110,6 +111,12 @@ func (c *ownedColumns) publish(n *follow.News) {
 		owner := Owner{define.ShownName(name), is.Def.OwnedBy, formOf(is.Def.Kind)}
 		if owner.IsZero() {
 			owner = Owner{}
+		}
+		if gone := is.Gone && !owner.IsZero(); gone != c.gone[name] {
+			differs = true
+			if c.gone[name] = gone; !gone {
+				delete(c.gone, name)
+			}
 		}
 		if c.byName[name] == owner {
 			continue
@@ -126,8 +133,10 @@ func (c *ownedColumns) publish(n *follow.News) {
 		return
 	}
 	next := &Owners{Generation: 1}
-	for _, owner := range c.byName {
-		next.List = append(next.List, owner)
+	for name, owner := range c.byName {
+		if !c.gone[name] || !c.ownsAnother(&owner) {
+			next.List = append(next.List, owner)
+		}
 	}
 	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
 	if old != nil {
@@ -139,6 +148,16 @@ func (c *ownedColumns) publish(n *follow.News) {
 	c.now.Store(next)
 	c.markLoaded()
 	c.keep(next)
+}
+
+// ownsAnother reports whether an owner's column owns a sequence with a row, too.
+func (c *ownedColumns) ownsAnother(of *Owner) bool {
+	for name, owner := range c.byName {
+		if !c.gone[name] && owner.Column == of.Column {
+			return true
+		}
+	}
+	return false
 }
 
 // keep keeps the columns that own sequences for the next process.

@@ -381,8 +381,8 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row, and does what the errors and the log say, on a proxy that has not used the
-// sequence.
+// Somebody deletes the row, and does what the errors and the log say, on a proxy that has not used
+// the sequence.
 func TestASequenceInPlaceOfADeletedRowKeepsWhatTheStatementDoesNotSay(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
@@ -424,7 +424,7 @@ func TestASequenceInPlaceOfADeletedRowKeepsWhatTheStatementDoesNotSay(t *testing
 	made(late, sequence.CreateOptions{}, false, sequence.Definition{})
 }
 
-// Somebody deletes a row, and then a proxy starts. If it took the column for one that owns nothing, each
+// Somebody deletes a row, and then a proxy starts. If the column owned no sequence for it, each
 // shard would give its keys by AUTO_INCREMENT.
 func TestAColumnOwnsASequenceWhoseRowWasDeletedAlsoAfterAStart(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)

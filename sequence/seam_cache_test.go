@@ -84,7 +84,7 @@ func (in Inner) MoveAbove(ctx context.Context, c Cache, n uint64) error {
 	return in.s.moveAbove(ctx, c.q, n)
 }
 
-// Avoid has numbers be given to nobody.
+// Avoid moves a counter above numbers that are to be given to nobody.
 func (in Inner) Avoid(ctx context.Context, c Cache, numbers []uint64, deadline time.Time) error {
 	return in.s.moveFor(ctx, c.q, numbers, deadline)
 }

@@ -11,7 +11,7 @@ func (st *Statement) ignoresThread(sql []byte) bool {
 	if st.Kind != Select && st.Kind != Multi || st.Words&more != 0 {
 		return false
 	}
-	l := lex.Lexer{Src: sql, Mode: st.mode}
+	l := lex.Lexer{Src: sql, Mode: st.mode, Pos: st.Start}
 	before := lex.Lexer{Kind: lex.Punct, Ch: ';'}
 	for begins := true; ; before = l {
 		switch l.Next(); {

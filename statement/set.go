@@ -29,10 +29,10 @@ func (a *analyzer) set() bool {
 	}
 }
 
-// limited moves behind the FOR of SET STATEMENT if that only limits the statement behind it. Drivers
-// of MariaDB write it in front of the application's statement: max_statement_time for a query timeout
-// (setQueryTimeout), sql_select_limit for the number of rows (setMaxRows). The statement is then read
-// as if a comment stood before it.
+// limited moves behind the FOR of SET STATEMENT if that only limits the statement behind it.
+// Drivers of MariaDB write that in front of the application's statement: max_statement_time for a
+// query timeout (setQueryTimeout), sql_select_limit for a number of rows (setMaxRows). The
+// statement is then read as if a comment stood before it.
 func (a *analyzer) limited() bool {
 	p, rows := a.peek(), false
 	for {

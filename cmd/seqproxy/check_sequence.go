@@ -117,8 +117,8 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 		f.Warn("settings", "innodb_flush_log_at_trx_commit is "+n.Flush+": a crash of the machine can take the last reservations back", keepSetting,
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	}
-	if s.IsOn("log_bin") && s.Number("sync_binlog") != 1 {
-		f.Warn("settings", fmt.Sprintf("sync_binlog is %s: a crash of the machine can take the last reservations back, or replicas lack them", s.Variables["sync_binlog"]), keepSetting,
+	if s.IsOn("log_bin") && s.Number("sync_binlog") != 1 && n.Flush != "3" {
+		f.Warn("settings", fmt.Sprintf("sync_binlog is %s: a crash of the machine can take the last reservations back, and a replica may lack them", s.Variables["sync_binlog"]), keepSetting,
 			"SET GLOBAL sync_binlog = 1")
 	}
 	if timeout := s.Number("wait_timeout"); timeout < leastWaitTimeout {

@@ -322,16 +322,17 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	}
 	if !exists {
 		made, err := sequences.Create(ctx, sequence.CreateOptions{
-			Name: n.name, Start: n.next, Cache: n.cache, Increment: n.increment, Max: n.max, IfNotExists: true, DryRun: dry,
+			Name: n.name, Start: n.next, Cache: n.cache, Increment: n.increment, Max: n.max, DryRun: dry,
 		})
-		if err != nil {
+		existed := errors.Is(err, sequence.ErrExists) // somebody else has just created it
+		if err != nil && !existed {
 			return "", err
 		}
-		if dry && !made.Existed {
+		if dry && !existed {
 			d.created++
 			return "would be created", nil
 		}
-		if !made.Existed {
+		if !existed {
 			d.created++
 			if made.First > n.next {
 				return fmt.Sprintf("created, begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
@@ -339,7 +340,6 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 			return "created", nil
 		}
 		if at, limit, _, err = nextOf(ctx, sequences, n.name); err != nil {
-			// Somebody else has just created it.
 			return "", err
 		}
 	}

@@ -5,7 +5,7 @@ var restoreSteps = []string{
 	"Stop all proxies.",
 	"Restore the whole schema. Run `DELETE FROM seqproxy.sequence_proxy`. If a group was restored to one server, run `DELETE FROM seqproxy.sequence_holder`, too.",
 	"Start one proxy that no application knows: with `-listen` at another port, as the system user of the service.",
-	"Make, alter and drop again what was since the dump: the lines `audit` in the logs have the statements. Above all OWNED BY: without it AUTO_INCREMENT gives the keys, and each shard the same.",
+	"Repeat, in their order, the statements about sequences since the dump. The log lines `audit` with `outcome` `done` have them, but not the texts of FORMAT and COMMENT, nor TIME ZONE, RESET and WIDEN. OWNED BY matters most: without it AUTO_INCREMENT gives the keys, and each shard the same.",
 	"For each sequence run `REPAIR SEQUENCE name`. It raises the row above the keys of the column in its OWNED BY, on all shards. Without OWNED BY it compares nothing, and says so: then run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys. Of a [kind](kinds.md), n is a counter; with RESET, one of this period. UUID needs nothing, nor does SNOWFLAKE a minute after its last key.",
 	"Keys since the dump may be in no row: not yet inserted, or deleted. Raise the sequences above those, too, by RESTART.",
 	"Start the proxies. Keep their `state_dir`: it has what each of them reserved itself.",

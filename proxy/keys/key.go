@@ -9,24 +9,24 @@ import (
 	"seqproxy/sequence"
 )
 
-// Avoid takes numbers that a statement gives itself out of what is handed out for a column. table
-// is the column's, written as in the statement. Who may not insert rows there moves no counter.
-// That way nobody ends a sequence of others. Empty: the server has checked that right.
-func (t *Taker) Avoid(b *plan.Binding, explicit []uint64, table []byte) error {
-	if len(explicit) == 0 {
+// Avoid takes numbers that a statement gives itself out of what is handed out for a column. Before
+// the counter moves, the server says whether the user may insert rows into the table: else anybody
+// could end a sequence. Without a table the server has said so at PREPARE.
+func (t *Taker) Avoid(k *plan.FilledKey) error {
+	if len(k.Explicit) == 0 {
 		return nil
 	}
-	t.name = append(t.name[:0], b.Sequence...)
-	if len(table) > 0 {
-		enough, err := t.sequences.AvoidHere(&t.Patience, t.name, explicit)
-		if err != nil || enough {
-			return t.Patience.Over(err)
+	t.name = append(t.name[:0], k.Binding.Sequence...)
+	if len(k.Table) > 0 {
+		enough, err := t.sequences.AvoidHere(&t.Patience, t.name, k.Explicit)
+		if err = t.Patience.Over(err); err != nil || enough {
+			return err
 		}
-		if may, err := t.session.MayInsert(table); err != nil || !may {
+		if err := t.session.MayInsert(k); err != nil {
 			return err
 		}
 	}
-	return t.Patience.Over(t.sequences.Avoid(&t.Patience, t.name, explicit))
+	return t.Patience.Over(t.sequences.Avoid(&t.Patience, t.name, k.Explicit))
 }
 
 // key takes the numbers of a column: k.First and those behind it, k.Step apart, or k.Further if
@@ -34,7 +34,7 @@ func (t *Taker) Avoid(b *plan.Binding, explicit []uint64, table []byte) error {
 // handed out.
 func (t *Taker) key(k *plan.FilledKey) error {
 	b := k.Binding
-	if err := t.Avoid(b, k.Explicit, k.Table); err != nil || len(k.Filled) == 0 {
+	if err := t.Avoid(k); err != nil || len(k.Filled) == 0 {
 		return err
 	}
 	if t.rights != nil {

@@ -46,9 +46,8 @@ type Session interface {
 	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
 	// RefuseSetval returns the error for a user who may not do that.
 	RefuseSetval(a *plan.Slot) error
-	// MayInsert reports whether the server lets the user insert rows into a table, written as in a
-	// text.
-	MayInsert(table []byte) (bool, error)
+	// MayInsert returns the server's error if the user may not give a key to rows of its table.
+	MayInsert(k *plan.FilledKey) error
 }
 
 // Taker takes numbers for a session. Only the session's goroutine uses it, except for

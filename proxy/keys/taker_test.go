@@ -21,7 +21,7 @@ type counters struct {
 	taken      []string
 	notice     string
 	setTo      uint64
-	spent      uint64   // a higher number that a client chose moves the counter
+	spent      uint64   // a client's number above it moves the counter
 	asked      []string // tables of MayInsert
 }
 
@@ -96,9 +96,14 @@ func (c *counters) Setval(_ []byte, set *statement.SetvalArgs) (Number, error) {
 
 func (c *counters) RefuseSetval(*plan.Slot) error { return errors.New("not an admin") }
 
-func (c *counters) MayInsert(table []byte) (bool, error) {
-	c.asked = append(c.asked, string(table))
-	return string(table) != "secret", nil
+var errDenied = errors.New("INSERT command denied")
+
+func (c *counters) MayInsert(k *plan.FilledKey) error {
+	c.asked = append(c.asked, string(k.Table))
+	if string(k.Table) == "secret" {
+		return errDenied
+	}
+	return nil
 }
 
 func newTaker(t *testing.T) (*Taker, *counters) {
@@ -193,8 +198,9 @@ func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
 		taker, seqs := newTaker(t)
 		seqs.spent = 3
 		for _, n := range []uint64{3, 5} {
-			if err := taker.Avoid(b, []uint64{n, 2}, []byte(c.table)); err != nil {
-				t.Fatal(err)
+			err := taker.Avoid(&plan.FilledKey{Binding: b, Explicit: []uint64{n, 2}, Table: []byte(c.table)})
+			if denied := n == 5 && !c.moves; errors.Is(err, errDenied) != denied || err != nil && !denied {
+				t.Errorf("table %q, %d: got %v", c.table, n, err)
 			}
 		}
 		if moved := slices.Contains(seqs.avoided, 5); moved != c.moves || len(seqs.asked) == 1 != c.asks {

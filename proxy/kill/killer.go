@@ -49,6 +49,7 @@ type order struct {
 	arg   string
 	tries int
 	done  chan error // has room for the outcome; nil: nothing waits for it
+	left  bool       // guarded by Killer.mu; its caller has given up
 }
 
 // Bounds of the work of a Killer.
@@ -102,8 +103,15 @@ func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Cre
 func (k *Killer) withdraw(o *order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	o.left = true // the worker may be at its login already
 	queue := k.queueLocked(o.place)
 	queue.urgent = slices.DeleteFunc(queue.urgent, func(other *order) bool { return other == o })
+}
+
+func (k *Killer) isLeft(o *order) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return o.left
 }
 
 // put adds an order to the queue of its server.
@@ -214,6 +222,9 @@ func (k *Killer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (k *Killer) kill(c *backend.Conn, o *order) error {
+	if k.isLeft(o) {
+		return nil
+	}
 	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}

@@ -81,10 +81,11 @@ func (l *Login) judged(err error) {
 	}
 }
 
-// isFailure reports whether a login failed through the client: a refused password, one that the
-// server did not judge in time, or a dialogue with the server that the client broke off.
+// isFailure reports whether a login failed through the client: a refused password, or a dialogue
+// with the server that the client broke off. A login that the server did not judge in time is none:
+// the server may be too busy to judge any.
 func isFailure(err error) bool {
 	var auth *protocol.AuthError
 	var relayed *protocol.RelayError
-	return errors.As(err, &auth) || errors.Is(err, protocol.ErrNoVerdict) || errors.As(err, &relayed) && !relayed.Unsupported
+	return errors.As(err, &auth) || errors.As(err, &relayed) && !relayed.Unsupported
 }

@@ -147,15 +147,16 @@ func (p *planning) insertsOf() (in insertsInto, err error) {
 var (
 	// errRebound says that the bindings of a prepared INSERT have changed since. It would go on to
 	// take its keys from where they came before, which may be the server.
-	errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
-		"was bound to a sequence, or is not any more (OWNED BY)")
+	errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: prepare the statement again: since it was prepared, a column of its table "+
+		"was bound to a sequence, or is bound no more (OWNED BY)")
 	// errReboundEnds is errRebound where the session ends with it. The SQLSTATE tells pools so.
-	errReboundEnds = protocol.Errorf(mysql.ER_NEED_REPREPARE, "08S01", "seqproxy: connect again, because since the statement was prepared a column of its table "+
-		"was bound to a sequence, or is not any more (OWNED BY)")
+	errReboundEnds = protocol.Errorf(mysql.ER_NEED_REPREPARE, "08S01", "seqproxy: connect again: since the statement was prepared, a column of its table "+
+		"was bound to a sequence, or is bound no more (OWNED BY)")
 )
 
-// endsRebound reports whether a session ends with errRebound: no driver prepares again, so a pool
-// would keep the statement for ever. What would be lost with the session's connection keeps it.
+// endsRebound reports whether a session ends with errRebound. No driver prepares again, so a pool
+// would keep the statement for ever. A session goes on if its end would lose something: a pin other
+// than PinOpaque.
 func endsRebound(err error, st *state.State) bool {
 	return errors.Is(err, errRebound) && st.AllPins()&^(1<<state.PinOpaque) == 0
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -102,22 +103,23 @@ func (f *facts) RefuseSetval(a *plan.Slot) error {
 	return errNotAdmin
 }
 
-// MayInsert reports whether the server lets the user insert rows into a table, written as in the
-// client's text. It makes the server prepare the shortest INSERT there.
-func (f *facts) MayInsert(table []byte) (bool, error) {
+// MayInsert returns an error if the server does not let the user give a key to rows of a table. It
+// makes the server prepare the shortest INSERT that does.
+func (f *facts) MayInsert(k *plan.FilledKey) error {
 	c, err := f.at.Attach()
 	if err != nil {
-		return false, err
+		return err
 	}
-	err = f.relay.tryPrepare(c, slices.Concat([]byte("INSERT INTO "), table, []byte(" VALUES ()")))
-	if refused := new(protocol.ServerError); errors.As(err, &refused) {
-		switch refused.Code {
-		case mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_COLUMNACCESS_DENIED_ERROR:
-			return false, nil
-		}
-		return true, nil // the statement itself will tell
+	rest := " VALUES ()"
+	if plan.ASCII([]byte(k.Binding.Column)) { // and so in the client's character set
+		rest = " (`" + strings.ReplaceAll(k.Binding.Column, "`", "``") + "`) VALUES (1)"
 	}
-	return err == nil, err
+	err = f.relay.tryInsert(c, slices.Concat([]byte("INSERT INTO "), k.Table, []byte(rest)))
+	if refused := new(protocol.ServerError); k.Statement > 0 && errors.As(err, &refused) {
+		return protocol.NotSupported("an INSERT into %s with a number of its own above those of sequence %s, behind a statement without which the server refuses it (%s), is not supported: send it alone",
+			k.Binding.Table, k.Binding.Sequence, refused.Message)
+	}
+	return err
 }
 
 // Setval runs SETVAL() for the taker. It returns the value, or NULL if the sequence is beyond it

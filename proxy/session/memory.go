@@ -98,7 +98,7 @@ func (m *memoryShare) await(from *semaphore.Weighted, n int64) error {
 		return fmt.Errorf("%w: waiting for memory: %w", errClientGone, err)
 	case late:
 		return protocol.Errorf(mysql.ER_OUT_OF_RESOURCES, "HY000",
-			"seqproxy: statements of other clients have taken the memory for large ones (statement_memory) for %s (pause_timeout)", m.at.set.PauseTimeout)
+			"seqproxy: this statement got no memory within %s (pause_timeout), as other clients' statements have all of it: repeat it, or raise statement_memory", m.at.set.PauseTimeout)
 	}
 	return err
 }

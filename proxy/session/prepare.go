@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -72,7 +73,7 @@ func (x *executor) prepare(sql []byte) error {
 	}
 	defer func() { x.planning.fill = nil }()
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
-	var table []byte // of key
+	var given *plan.FilledKey // what key is made of
 	var numbers keys.Numbers
 	rows := 1
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
@@ -89,7 +90,8 @@ func (x *executor) prepare(sql []byte) error {
 				rows = st.Calls[n-1].Row + 1
 			}
 			if a.Fill != nil {
-				rows, table = a.Fill.Keys[0].Rows, a.Fill.Keys[0].Table
+				given = &a.Fill.Keys[0]
+				rows = given.Rows
 			}
 			numbers, shape = keys.Kept(&a.Numbers), a.Traits(shape)
 			if numbers.Rows != nil {
@@ -98,7 +100,7 @@ func (x *executor) prepare(sql []byte) error {
 		}
 	}
 	if key != nil && len(hidden) == 0 { // constants of the text, the same at each execution
-		if err := x.numbers.Avoid(key.Binding, key.Explicit, table); err != nil {
+		if err := x.numbers.Avoid(given); err != nil {
 			return err
 		}
 		key = nil
@@ -256,27 +258,43 @@ func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
-	return r.at.bounded(c, func() error {
-		c.SetPacketNum(0)
-		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
-			return err
-		}
-		a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}}
-		err := a.relay()
-		answer := r.at.client.out
-		r.at.client.out = r.at.client.out[:0]
-		if err != nil {
-			return err
-		}
-		if a.refused {
-			return protocol.ParseServerError(answer[protocol.HeaderSize:])
-		}
-		if err := sendClose(c, a.p.backendID); err != nil {
-			return err
-		}
-		c.Release()
-		return nil
-	})
+	return r.at.bounded(c, func() error { return r.prepareAndForget(c, sql) })
+}
+
+// tryInsert is tryPrepare for an INSERT. It waits for locks as long as the INSERT itself would.
+func (r *relay) tryInsert(c *backend.Conn, sql []byte) error {
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	begun := r.at.tally.Waits()
+	err := r.prepareAndForget(c, sql)
+	r.at.tally.Waited(begun)
+	if refused := new(protocol.ServerError); err != nil && !errors.As(err, &refused) {
+		return r.at.lost(c, err, false)
+	}
+	return err
+}
+
+func (r *relay) prepareAndForget(c *backend.Conn, sql []byte) error {
+	c.SetPacketNum(0)
+	if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
+		return err
+	}
+	a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}}
+	err := a.relay()
+	answer := r.at.client.out
+	r.at.client.out = r.at.client.out[:0]
+	if err != nil {
+		return err
+	}
+	if a.refused {
+		return protocol.ParseServerError(answer[protocol.HeaderSize:])
+	}
+	if err := sendClose(c, a.p.backendID); err != nil {
+		return err
+	}
+	c.Release()
+	return nil
 }
 
 // prepareAnswer passes on a server's answer to COM_STMT_PREPARE. It keeps all of it in memory,

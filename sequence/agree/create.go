@@ -20,7 +20,7 @@ import (
 type Created struct {
 	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
 	Replaced bool   // OrReplace was given and there was one
-	Kept     bool   // its row had been deleted, and some of its options are as they were before
+	Kept     bool   // its row had been deleted, and some options that were not asked for have stayed
 	First    uint64 // the first number that it will give
 	// First is above Start: Floor is above it, or Given
 	Raised bool
@@ -86,8 +86,9 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 	return o.outcome(made, err)
 }
 
-// inPlace is what is asked for. If somebody deleted the row the rest is as before, or a column that
-// owns the sequence would lose it, and each shard would give its keys. A tombstone has no options.
+// inPlace returns the definition of the sequence that is made. If somebody deleted the row, options
+// that are not asked for stay: else a column would lose its sequence, and each shard would give its
+// keys. kept reports whether one stayed. A tombstone has no options.
 func (g *Agreed) inPlace(o *New, asked define.Definition) (def define.Definition, kept bool) {
 	if g.best == nil || g.live || o.OrReplace || define.IsHidden(g.name) {
 		return asked, false
@@ -202,7 +203,8 @@ func (g *Agreed) mayBegin(ctx context.Context, o *New) error {
 		return nil
 	}
 	deleted := g.rowIsGone(o)
-	if !typed || o.IfNotExists && o.OwnedBy.IsZero() { // else Floor is what the column has
+	unread := o.OwnedBy.IsZero() // else Floor is what the column has
+	if !typed || unread && (o.IfNotExists || g.best != nil && !g.best.Def.OwnedBy.IsZero()) {
 		return deleted
 	}
 	for i := range g.all {
@@ -236,7 +238,7 @@ func (g *Agreed) rowIsGone(o *New) *link.UnfitError {
 			keys = "the counters of all its keys"
 		}
 		deleted.Finding = fmt.Sprintf("the row of sequence %q was deleted, so it is not created by itself: nobody knows which numbers of it were given", base)
-		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above %s: CREATE SEQUENCE %s START WITH n", keys, define.Quote(base))
+		deleted.Remedy = fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then say where it goes on, with n above %s: CREATE SEQUENCE %s START WITH n, with the kind that it had", keys, define.Quote(base))
 	}
 	return deleted
 }
@@ -244,7 +246,7 @@ func (g *Agreed) rowIsGone(o *New) *link.UnfitError {
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.
 // Changes of definitions are locked.
 func (g *Agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
-	const wayOut = "it could give the same keys; create a sequence of another name"
+	const wayOut = "it could give the same keys; say the kind that it had, or create a sequence of another name"
 	for i := range g.all {
 		if of := &g.all[i]; of.hasEntry && of.Def.Kind != k {
 			return &define.KindError{Sequence: name, Kind: of.Def.Kind, Refused: "another kind of keys", WayOut: wayOut}

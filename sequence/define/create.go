@@ -23,8 +23,8 @@ type CreateOptions struct {
 	Kind        kind.Kind
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
-	// Said is what the statement says. It counts where the sequence had a row that somebody deleted,
-	// beside the fields above that are not 0: what neither says is as it was before.
+	// Said has the options that the statement names. It counts only where somebody deleted the row
+	// of the sequence. Options that neither Said nor a field above has stay as they were.
 	Said Alteration
 	// DryRun checks what can be known before, and makes nothing: Created is empty unless the sequence
 	// exists.

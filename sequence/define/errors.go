@@ -49,13 +49,13 @@ func (e *NameError) Error() string {
 func (e *NameError) Cure() string {
 	name := Quote(e.Name)
 	return fmt.Sprintf("its row was deleted; keys up to %d may be in use, and higher ones that other proxies gave: FLUSH SEQUENCES on every proxy, then "+
-		"CREATE SEQUENCE %s START WITH n, where n is above all keys, with the OWNED BY that it had; where no key is in use: CREATE SEQUENCE %s, then ALTER SEQUENCE %s RESTART WITH 1 FORCE",
+		"CREATE SEQUENCE %s START WITH n, where n is above all keys, with the kind and the OWNED BY that it had; where no key is in use: CREATE SEQUENCE %s with that kind, then ALTER SEQUENCE %s RESTART WITH 1 FORCE",
 		e.Deleted, name, name, name)
 }
 
 // PutBack says for the log how people put a deleted row back.
 func PutBack(name string) string {
-	return "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + Quote(name) + " START WITH a number above all its keys, with the OWNED BY that it had"
+	return "FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE " + Quote(name) + " START WITH a number above all its keys, with the kind and the OWNED BY that it had"
 }
 
 // Unwrap returns the sentinel.

@@ -142,7 +142,9 @@ func (f *Follower) Run(ctx context.Context) {
 func (f *Follower) Round(ctx context.Context) error {
 	ctx, stop := context.WithTimeoutCause(ctx, f.timing.Round, await.ErrPatience)
 	defer stop()
-	if err := f.Refresh(ctx); err != nil {
+	asking, stopAsking := await.Half(ctx) // the rest of the time is for what comes next
+	defer stopAsking()
+	if err := f.refresh(ctx, asking); err != nil {
 		return err
 	}
 	f.watchRows(ctx)
@@ -170,7 +172,11 @@ func (f *Follower) watchRows(ctx context.Context) {
 }
 
 // Refresh asks for changes and has them obeyed.
-func (f *Follower) Refresh(ctx context.Context) error {
+func (f *Follower) Refresh(ctx context.Context) error { return f.refresh(ctx, ctx) }
+
+// refresh is Refresh. Several members are asked within asking. One that has not answered by then is
+// left out, unless ctx has ended, too.
+func (f *Follower) refresh(ctx, asking context.Context) error {
 	if err := f.Lock.Acquire(ctx); err != nil {
 		return err
 	}
@@ -192,8 +198,6 @@ func (f *Follower) Refresh(ctx context.Context) error {
 		return nil
 	}
 	errs := make([]error, len(due))
-	asking, stop := await.Half(ctx) // the rest of the time is for what comes next
-	defer stop()
 	failed := member.Each(asking, due, func(ctx context.Context, i int, v *member.Server) error {
 		errs[i] = f.refreshFrom(ctx, w, v)
 		return errs[i]

@@ -2,8 +2,8 @@ package limit
 
 import "sync"
 
-// Known is the ceilings that are known, by the table's spelling. As long as they are under one number,
-// of a plan or of a choice of a node, they only rise. It is safe for concurrent use.
+// Known is the known ceilings, by the table's spelling. They belong to one number, of a plan or of
+// a choice of a node, and only rise while that stays. It is safe for concurrent use.
 type Known struct {
 	mu      sync.Mutex
 	under   uint64            // guarded by mu

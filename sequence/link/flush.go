@@ -20,9 +20,9 @@ import (
 
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
-// unflushed returns the settings that keep a server from flushing at commit, with their values.
-// binlog is empty without a binary log. With one, a server recovers by it, and InnoDB does not
-// flush the commit again, unless MariaDB is told to by 3.
+// unflushed returns the settings, with their values, that let a crash of the machine take commits
+// back. binlog is empty without a binary log. With one, a server recovers by it, and InnoDB does
+// not flush the commit itself, unless innodb_flush_log_at_trx_commit is 3 (MariaDB).
 func unflushed(flush, binlog string) (settings []string) {
 	if flush == "0" || flush == "2" {
 		settings = append(settings, flushSetting+" = "+flush)
@@ -33,7 +33,8 @@ func unflushed(flush, binlog string) (settings []string) {
 	return settings
 }
 
-// unflushed returns the settings for which the node does not count as one that flushes at commit.
+// unflushed returns what keeps the node out of the majority that flushes. sync_binlog counts only on
+// a member of a replication group.
 func (s *Standing) unflushed() []string {
 	if !s.byBinlog {
 		return unflushed(s.flush, "")
@@ -87,8 +88,8 @@ func (l *Link) flushes(all []Standing) error {
 	}
 }
 
-// noteUnflushed remembers the settings that keep a node from flushing at commit. It returns their
-// text, if that is another than before: each is logged once.
+// noteUnflushed remembers the settings that keep a node from flushing at commit. anew is their text
+// if they are others than before, and empty if there are none: each value is logged once.
 func (n *Node) noteUnflushed(settings []string) (anew string) {
 	now := strings.Join(settings, ", ")
 	if before := n.unflushed.Swap(&now); before != nil && *before == now {

@@ -28,7 +28,7 @@ type Standing struct {
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
 	binlog   string // sync_binlog; empty without a binary log
-	// On a member of a replication group binlog counts as flush does; others are warned of.
+	// On a member of a replication group binlog counts as flush does. Elsewhere the proxy only warns.
 	byBinlog bool
 	cluster  string // the cluster and configuration of a member that may commit
 	view     string // the expression for that, on a member of a cluster

@@ -121,8 +121,8 @@ func proxiesOf(ctx context.Context, members []*Server) (lists [][]store.Proxy, f
 }
 
 // Enlisted reports whether all proxies have had the time to register on the node in use, which is
-// tenure. The caller asks repeatedly with the same seen. A group is the only member, and has several
-// nodes.
+// tenure. The caller asks repeatedly with the same seen. Only a group has several nodes, and a
+// group is the only member.
 func (a *Among) Enlisted(seen *Tenure, tenure time.Duration) bool {
 	v := a.Members[0]
 	return !v.Ceilings.InForce() || v.servingFor(seen) >= tenure

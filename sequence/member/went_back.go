@@ -236,8 +236,8 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	}
 }
 
-// holdsAt reports whether a node of a group gives numbers from where a row was seen on it. Else the
-// row is that of a holder before: it may have come late, and goes up when the node takes over.
+// holdsAt reports whether a node of a group gives numbers from where a row was seen on it. If not,
+// the row is of an earlier holder and came late: the node raises it when it takes over.
 func (v *Server) holdsAt(ctx context.Context, node uint64, r *store.Row) bool {
 	if !v.Grouped() {
 		return true

@@ -18,8 +18,9 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Reread asks the servers again which plan is in force, after one of them obeyed another plan than
-// old. Without old one of them has answered again: it may be behind the plan, and others as well.
+// Reread asks the servers again which plan is in force. With old it is called because one of them
+// obeys another plan, and does nothing if somebody has read since. Without old a server has
+// answered again: it may be behind the plan, and others, too.
 func (a *Members) Reread(ctx context.Context, old *View) error {
 	if err := a.Changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
@@ -31,9 +32,9 @@ func (a *Members) Reread(ctx context.Context, old *View) error {
 	return a.readLocked(ctx, true)
 }
 
-// readLocked asks all known servers which plan is in force, and takes it over. It brings those to the
-// plan that are behind it, and lets those go on that a change left frozen which came to nothing. One
-// with which that fails is left out. a.Changing is held.
+// readLocked asks all known servers which plan is in force, and takes it over. It brings servers to
+// the plan that are behind it, and thaws those that an undone change left frozen. It leaves out a
+// server with which that fails. a.Changing is held.
 func (a *Members) readLocked(ctx context.Context, again bool) error {
 	if a.closed {
 		return link.ErrClosed

@@ -39,7 +39,7 @@ func (t OptionTable) All(ctx context.Context, on link.Querier) (all []Defined, e
 			for rows.Next() {
 				d := Defined{Entry: NoEntry()}
 				if err := rows.Scan(append([]any{&d.Name, &d.Live, &d.id}, d.Fields()...)...); err != nil {
-					return err
+					return fmt.Errorf("sequence %q: %w", d.Name, err)
 				}
 				all = append(all, d)
 			}

@@ -191,7 +191,7 @@ func (t OptionTable) Write(ctx context.Context, tx *sql.Tx, name string, e *Entr
 // KindColumn scans and writes a kind as the options table has it.
 type KindColumn struct{ *kind.Kind }
 
-// Scan reads a clause. Its errors are of one sequence, which a newer proxy may have made.
+// Scan reads a clause. An error concerns one sequence alone, which a newer proxy may have made.
 func (k KindColumn) Scan(from any) (err error) {
 	switch text := from.(type) {
 	case []byte:

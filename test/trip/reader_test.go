@@ -37,9 +37,9 @@ func TestAReaderStopsAtTheBordersOfOtherRooms(t *testing.T) {
 	}
 }
 
-// TestAReaderSkipsWhatNobodyThatRunsCalls counts on a way with a function value: who follows the
-// calls never comes to it.
-func TestAReaderSkipsWhatNobodyThatRunsCalls(t *testing.T) {
+// TestAReaderSkipsFunctionsThatNoneThatRunsCalls has a way with a function value: a reader who
+// follows the calls never comes to it.
+func TestAReaderSkipsFunctionsThatNoneThatRunsCalls(t *testing.T) {
 	c := calls{
 		hub + " *session.command":  {"protocol *Conn.Write"},
 		"protocol *Conn.Write":     {"protocol *socket.wait"},
@@ -59,8 +59,8 @@ func TestAReaderSkipsWhatNobodyThatRunsCalls(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNotExportedIsCalledInItsRoom counts on a way through an interface with such a
-// method, which a type of another room has by chance.
+// TestAMethodThatIsNotExportedIsCalledInItsRoom has a way through an interface with such a method.
+// A type of another room has a method of that name by chance.
 func TestAMethodThatIsNotExportedIsCalledInItsRoom(t *testing.T) {
 	c := calls{
 		hub + " *session.command":  {"protocol *Conn.Fill", "sequence *Sequences.Take"},
