@@ -463,6 +463,21 @@ func TestAColumnOwnsASequenceWhoseRowWasDeletedAlsoAfterAStart(t *testing.T) {
 	if len(lines) != 1 || lines[0].ContextMap()["sequence"] != "photos" || !strings.Contains(fmt.Sprint(lines[0].ContextMap()["remedy"]), "CREATE SEQUENCE `photos` START WITH") {
 		t.Errorf("the log has %+v, want one line about photos, with what puts it back", lines)
 	}
+	// Another sequence may have the column.
+	mustCreate(t, second, sequence.CreateOptions{Name: "zoo", OwnedBy: define.Column{Schema: "app", Table: "photos", Column: "id"}})
+	if known := second.Owners(); owners(known.List) != "albums app.albums.id, zoo app.photos.id" {
+		t.Errorf("with another sequence for the column got %+v", known)
+	}
+	if _, err := second.Drop(t.Context(), []byte("zoo"), false); err != nil {
+		t.Fatal(err)
+	}
+	if known := second.Owners(); owners(known.List) != want {
+		t.Errorf("after that was dropped got %+v, want %s", known, want)
+	}
+	// Its keys were not looked at.
+	if made, err := second.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("without START WITH and OWNED BY got %+v, %v, want ErrUnfit", made, err)
+	}
 	mustCreate(t, second, sequence.CreateOptions{Name: "photos", Start: 1000})
 	if known := second.Owners(); owners(known.List) != want {
 		t.Errorf("after it was made again got %+v, want %s", known, want)

@@ -22,6 +22,11 @@ func TestAnOrderIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 	if err := k.Run(ctx, backend.Place{}, backend.Credentials{}, protocol.ComQuery, "KILL QUERY 7"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+	taken := &order{arg: "KILL QUERY 9", done: make(chan error, 1)}
+	k.withdraw(taken) // the worker has it, and logs in
+	if err := k.kill(nil, taken); err != nil {
+		t.Errorf("an order whose caller gave up meanwhile: got %v", err)
+	}
 	if left := k.queues[0].urgent; !slices.Equal(left, []*order{other}) {
 		t.Errorf("%d orders are left, want that of the other caller", len(left))
 	}
