@@ -142,9 +142,7 @@ func (f *Follower) Run(ctx context.Context) {
 func (f *Follower) Round(ctx context.Context) error {
 	ctx, stop := context.WithTimeoutCause(ctx, f.timing.Round, await.ErrPatience)
 	defer stop()
-	asking, stopAsking := await.Half(ctx) // the rest of the time is for what comes next
-	defer stopAsking()
-	if err := f.refresh(ctx, asking); err != nil {
+	if err := f.refresh(ctx, await.Half); err != nil { // the rest of the time is for what comes next
 		return err
 	}
 	f.watchRows(ctx)
@@ -172,11 +170,11 @@ func (f *Follower) watchRows(ctx context.Context) {
 }
 
 // Refresh asks for changes and has them obeyed.
-func (f *Follower) Refresh(ctx context.Context) error { return f.refresh(ctx, ctx) }
+func (f *Follower) Refresh(ctx context.Context) error { return f.refresh(ctx, context.WithCancel) }
 
-// refresh is Refresh. Several members are asked within asking. One that has not answered by then is
-// left out, unless ctx has ended, too.
-func (f *Follower) refresh(ctx, asking context.Context) error {
+// refresh is Refresh. Several members are asked within a part of ctx. One that has not answered by
+// its end is left out, unless ctx has ended, too.
+func (f *Follower) refresh(ctx context.Context, part func(context.Context) (context.Context, context.CancelFunc)) error {
 	if err := f.Lock.Acquire(ctx); err != nil {
 		return err
 	}
@@ -198,6 +196,8 @@ func (f *Follower) refresh(ctx, asking context.Context) error {
 		return nil
 	}
 	errs := make([]error, len(due))
+	asking, stop := part(ctx)
+	defer stop()
 	failed := member.Each(asking, due, func(ctx context.Context, i int, v *member.Server) error {
 		errs[i] = f.refreshFrom(ctx, w, v)
 		return errs[i]
