@@ -199,8 +199,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	case made.Existed:
 		return existsNote(name), nil
 	case made.Kept:
-		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; options that the statement does not say are as they were (SHOW CREATE SEQUENCE); "+
-			"if a column owns it, run REPAIR SEQUENCE", made.First), nil
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; other options stay (SHOW CREATE SEQUENCE); REPAIR it if it is owned", made.First), nil
 	case made.Given != 0:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 	case made.Raised:

@@ -311,7 +311,7 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := sequence.Inside(a).Members()
-	for i := range 12 {
+	for i := range 4 {
 		mustAlter(t, b, "photos", sequence.Alteration{Comment: new(fmt.Sprint("no ", i))})
 		members[1].Hurry()
 		sequence.Inside(a).SeeChanges(t.Context())
