@@ -33,8 +33,8 @@ func unflushed(flush, binlog string) (settings []string) {
 	return settings
 }
 
-// unflushed returns what keeps the node out of the majority that flushes. sync_binlog counts only on
-// a member of a replication group.
+// unflushed returns what keeps the node out of the majority that flushes. sync_binlog counts only
+// on a member of a replication group.
 func (s *Standing) unflushed() []string {
 	if !s.byBinlog {
 		return unflushed(s.flush, "")
