@@ -45,14 +45,18 @@ func TestARowLimitHidesNoColumnThatIsFilledIn(t *testing.T) {
 	wantError(t, c, 1235, "INSERT INTO photos (title) SELECT title FROM src", "trigger")
 }
 
+// withUser adds a user to those of a setup.
+func withUser(s setup, u proxy.User) setup {
+	options := s.Proxy
+	s.Proxy = func(o *proxy.Options) { options(o); o.Users = append(o.Users, u) }
+	return s
+}
+
 // An account that may use some columns of a table is told of no others. What it was told counts for
 // nobody else's rows.
 func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
-	s := bound(filledPhotos)
 	narrow := proxy.User{Name: "sees_few", Password: "p"}
-	options := s.Proxy
-	s.Proxy = func(o *proxy.Options) { options(o); o.Users = append(o.Users, narrow) }
-	o := newOracle(t, s, "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o := newOracle(t, withUser(bound(filledPhotos), narrow), "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
 	o.fresh(t)
 	o.Servers[0].Exec(t, "CREATE USER sees_few IDENTIFIED BY 'p'", "GRANT SELECT (title), INSERT (title) ON "+o.Schemas[0]+".photos TO sees_few")
 	t.Cleanup(func() { o.Servers[0].Exec(t, "DROP USER sees_few") })
@@ -77,11 +81,8 @@ func TestAnAccountThatSeesFewColumnsHidesNoneFromOthers(t *testing.T) {
 // Otherwise anybody who can log in could end a sequence: the next INSERT of all others would be
 // error 4084.
 func TestWhoMayNotInsertIntoATableMovesNoCounterByAKeyOfHisOwn(t *testing.T) {
-	s := bound(filledPhotos)
 	stranger := proxy.User{Name: "stranger", Password: "p"}
-	options := s.Proxy
-	s.Proxy = func(o *proxy.Options) { options(o); o.Users = append(o.Users, stranger) }
-	o := newOracle(t, s, "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o := newOracle(t, withUser(bound(filledPhotos), stranger), "CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
 	o.fresh(t)
 	o.Servers[0].Exec(t, "CREATE USER stranger IDENTIFIED BY 'p'")
 	t.Cleanup(func() { o.Servers[0].Exec(t, "DROP USER stranger") })

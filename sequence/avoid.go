@@ -63,7 +63,7 @@ func (s *Sequences) takeOut(q *sequence, numbers []uint64) (highest uint64) {
 		}
 		numbers = q.countersOf(numbers)
 	}
-	spent := takeOut(s.cachesOf(q), numbers)
+	spent := takeOutOf(s.cachesOf(q), numbers)
 	if !q.kind.Rises() {
 		return 0 // the counter of a key of somebody else's may be anywhere
 	}
@@ -114,10 +114,10 @@ func (s *Sequences) cachesOf(q *sequence) []*cache.Cache {
 	return q.cachesLocked()
 }
 
-// takeOut takes numbers out of what the caches of a counter hold, and returns how far the counter
+// takeOutOf takes numbers out of what the caches of a counter hold, and returns how far the counter
 // is spent. It looks at that twice. What one cache reserves while another one is looked at counts
 // the next time, and so does what is put back meanwhile.
-func takeOut(caches []*cache.Cache, numbers []uint64) uint64 {
+func takeOutOf(caches []*cache.Cache, numbers []uint64) uint64 {
 	before, spent := uint64(0), uint64(0)
 	for _, c := range caches {
 		before = max(before, c.Spent())

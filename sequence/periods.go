@@ -458,7 +458,7 @@ func (p *periods) avoid(keys []uint64) {
 		counter, _, ok := p.seq.kind.Counter(key)
 		is, of := p.seq.kind.PeriodOf(strconv.FormatUint(key, 10))
 		if known := p.of(is); ok && of && known != nil {
-			takeOut([]*cache.Cache{known.seq.numbers}, []uint64{counter})
+			takeOutOf([]*cache.Cache{known.seq.numbers}, []uint64{counter})
 		}
 	}
 }
