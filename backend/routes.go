@@ -86,6 +86,10 @@ func (r *Routes) Named(name string) []*Shard {
 	return nil
 }
 
+// Owner returns the shard that owns a schema by the configuration. It returns nil if none does, and
+// the default shard has the schema.
+func (r *Routes) Owner(schema string) *Shard { return r.bySchema[schema] }
+
 // ForSchema returns the owner of a schema, or the default shard if it has no owner, or nil if there
 // are no shards. "" means no current schema.
 func (r *Routes) ForSchema(schema string) *Shard {

@@ -185,6 +185,9 @@ func (s *Shard) Name() string { return s.name }
 // primary is the node that gets the statements.
 func (s *Shard) primary() *Node { return s.nodes[0] }
 
+// Primary returns the address of the node that gets the statements.
+func (s *Shard) Primary() string { return s.primary().String() }
+
 // Credentials returns the shard's own credentials, or the client's if it has none.
 func (s *Shard) Credentials(client Credentials) Credentials {
 	return s.access.Load().credentials(client)

@@ -308,3 +308,13 @@ func (b *backends) digitsInRows() (bool, error) {
 	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
 	return err == nil && string(row[0]) == "1", err
 }
+
+// askSchema asks for the current schema.
+func (b *backends) askSchema() error {
+	row, err := b.AskRow(b.cur, "SELECT DATABASE()", 1, "the current schema")
+	if err != nil {
+		return err
+	}
+	b.state.Schema, b.state.SchemaUnknown = string(row[0]), false
+	return nil
+}

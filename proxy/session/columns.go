@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -182,46 +179,4 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 		}
 	}
 	return *m, nil
-}
-
-// notTwice are words of texts that must not run twice: the failed attempt has changed what they
-// read, or more than their row.
-const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
-
-// remedyFor returns what can be done about an error.
-func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
-	k := &f.Keys[0]
-	switch e.Code {
-	case mysql.ER_DUP_ENTRY:
-		// Of several rows some may be in a table without transactions.
-		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k) && f.Words&notTwice == 0 {
-			return newNumbers
-		}
-	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
-		cc.forget()
-		switch {
-		case f.ColumnsCached && f.Words&notTwice == 0: // a trigger may raise the same error
-			return newColumns
-		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
-			return notTheTable
-		}
-	}
-	return noRemedy
-}
-
-// duplicateOf reports whether the message of error 1062 is about the key. In all languages the
-// value comes first in quotes.
-func duplicateOf(message string, k *plan.FilledKey) bool {
-	key := strconv.FormatUint(k.First, 10)
-	if k.Binding.Texts {
-		key = k.Texts[0]
-	}
-	b := []byte(message)
-	from := bytes.IndexByte(b, '\'')
-	if from < 0 {
-		return false
-	}
-	b = b[from+1:]
-	to := bytes.IndexByte(b, '\'')
-	return to >= 0 && string(b[:to]) == key
 }

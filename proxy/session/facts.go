@@ -165,3 +165,11 @@ func (f *facts) userVariable(name string) (uint64, error) {
 	}
 	return kill.ConnectionID(string(row[0])), nil
 }
+
+// severalAgreed reports whether a text may be of several statements.
+func (f *facts) severalAgreed() bool {
+	if len(f.state.Option) > 0 { // of the last COM_SET_OPTION
+		return f.state.Option[0] == 0 && f.state.Option[1] == 0
+	}
+	return f.at.login.Capabilities.Has(protocol.MultiStatements)
+}

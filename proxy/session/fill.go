@@ -108,16 +108,6 @@ func (p *planning) binding(t *statement.TableRef) (*plan.Binding, error) {
 	}
 }
 
-// askSchema asks for the current schema.
-func (b *backends) askSchema() error {
-	row, err := b.AskRow(b.cur, "SELECT DATABASE()", 1, "the current schema")
-	if err != nil {
-		return err
-	}
-	b.state.Schema, b.state.SchemaUnknown = string(row[0]), false
-	return nil
-}
-
 // unreadRows refuses a text that could insert rows and is not understood to its end, on a shard
 // with bound columns: the server would make the keys itself. The error is the server's own if that
 // rejects the text.

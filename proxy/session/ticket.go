@@ -143,14 +143,6 @@ func (ts *tickets) asksForID(st *statement.Statement) bool {
 	})
 }
 
-// severalAgreed reports whether a text may be of several statements.
-func (f *facts) severalAgreed() bool {
-	if len(f.state.Option) > 0 { // of the last COM_SET_OPTION
-		return f.state.Option[0] == 0 && f.state.Option[1] == 0
-	}
-	return f.at.login.Capabilities.Has(protocol.MultiStatements)
-}
-
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is
 // false if the server has to answer.
 func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {

@@ -132,6 +132,18 @@ func (k Kind) Name() Name { return k.name }
 // IsPlain reports whether keys are the counters.
 func (k Kind) IsPlain() bool { return k.name == Plain }
 
+// IsText reports whether keys are texts or bytes, made by Text, rather than numbers.
+func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.number }
+
+// IsBinary reports whether keys are bytes.
+func (k Kind) IsBinary() bool { return k.binary }
+
+// Counts reports whether keys are made of counters.
+func (k Kind) Counts() bool { return k.name != UUID }
+
+// Dated reports whether the key of a counter depends on the time.
+func (k Kind) Dated() bool { return k.name == Formatted }
+
 // JSONSafe reports whether a double holds all keys, of another kind than the plain one.
 func (k Kind) JSONSafe() bool { return k.jsonSafe }
 

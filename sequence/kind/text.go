@@ -41,18 +41,6 @@ func NewUUID(version uint64, binary bool) (Kind, error) {
 	return Kind{name: UUID, version: uint8(version), binary: binary}, nil
 }
 
-// IsText reports whether keys are texts or bytes, made by Text, rather than numbers.
-func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.number }
-
-// IsBinary reports whether keys are bytes.
-func (k Kind) IsBinary() bool { return k.binary }
-
-// Counts reports whether keys are made of counters.
-func (k Kind) Counts() bool { return k.name != UUID }
-
-// Dated reports whether the key of a counter depends on the time.
-func (k Kind) Dated() bool { return k.name == Formatted }
-
 // Length returns how many characters, or bytes, a text has at most.
 func (k Kind) Length() int {
 	switch {
