@@ -146,7 +146,7 @@ func describeOptions(b *strings.Builder, asked *ddl.Sequence) {
 	case asked.HasOwner && len(asked.OwnerTable) == 0:
 		b.WriteString(" OWNED BY NONE")
 	case asked.HasOwner:
-		fmt.Fprintf(b, " OWNED BY %.200s", columnName(ownerOf(asked)))
+		fmt.Fprintf(b, " OWNED BY %.200s", ownerOf(asked))
 	}
 	if asked.Restart {
 		b.WriteString(" RESTART")

@@ -44,11 +44,11 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 	o := owned{limit: math.MaxUint64}
 	found := highest(ctx, by, c, k, end)
 	if len(found) == 0 {
-		return o, protocol.Errorf(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s': no shard has it, or the user may not see it", columnName(c))
+		return o, protocol.Errorf(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s': no shard has it, or the user may not see it", c)
 	}
 	for _, h := range found {
 		if h.Err != nil {
-			return o, fmt.Errorf("the greatest %s is not known, so the sequence is left as it was: %s", columnName(c), problemOf(h))
+			return o, fmt.Errorf("the greatest %s is not known, so the sequence is left as it was: %s", c, problemOf(h))
 		}
 		if k.IsText() {
 			if err := k.Fits(h.Type); err != nil {
@@ -57,7 +57,7 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 			continue
 		}
 		if h.Limit == 0 {
-			return o, wrongKind(columnName(c), "shard %s, table %s: this column is of the type %s, which is no integer", h.Shard, h.Table, h.Type)
+			return o, wrongKind(c.String(), "shard %s, table %s: this column is of the type %s, which is no integer", h.Shard, h.Table, h.Type)
 		}
 		if h.Value > o.floor {
 			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has %s %d in %s", h.Shard, keysUpTo(k), h.Value, h.Table)
@@ -114,14 +114,6 @@ func keysUpTo(k kind.Kind) string {
 		return "keys up to"
 	}
 	return "keys whose counters go up to"
-}
-
-// columnName writes "schema.table.column". Without a schema it writes "table.column".
-func columnName(c sequence.Column) string {
-	if c.Schema == "" {
-		return c.Table + "." + c.Column
-	}
-	return c.String()
 }
 
 func problemOf(h backend.Highest) string {
@@ -199,7 +191,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		return err
 	}
 	if len(found) == 0 {
-		c.say("Error", "no shard has a column %s, or the user may not see it", columnName(d.OwnedBy))
+		c.say("Error", "no shard has a column %s, or the user may not see it", d.OwnedBy)
 	}
 	var floor uint64
 	for _, h := range found {

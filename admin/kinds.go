@@ -132,7 +132,7 @@ func wrongKind(name, format string, args ...any) error {
 
 // wrongColumn is the error for a column that cannot store keys of a kind.
 func wrongColumn(c sequence.Column, format string, args ...any) error {
-	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: column '%s': %s", columnName(c), fmt.Sprintf(format, args...))
+	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: column '%s': %s", c, fmt.Sprintf(format, args...))
 }
 
 // ends returns the highest number of a sequence that the column can store. It returns 0 if only

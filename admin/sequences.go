@@ -158,13 +158,13 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		Name: name, OrReplace: asked.OrReplace, IfNotExists: asked.IfExists,
 		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(said.Max), Cache: deref(said.Cache),
 		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
-		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Said: said,
+		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Unowned: said.OwnedBy != nil && said.OwnedBy.IsZero(),
 	}
 	if o.Kind, err = kindOf(name, asked); err != nil {
 		return nil, err
 	}
 	if !o.Kind.IsPlain() && !asked.Max.Given {
-		o.Max, o.Said.Max = 0, nil // the type after AS is the type of the keys
+		o.Max = 0 // the type after AS is the type of the keys
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
@@ -198,8 +198,6 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
 		return existsNote(name), nil
-	case made.Kept:
-		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: its row was deleted; other options stay (SHOW CREATE SEQUENCE); REPAIR it if it is owned", made.First), nil
 	case made.Given != 0:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 	case made.Raised:

@@ -254,11 +254,7 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 		fmt.Fprintf(&b, " outage_cover %d", d.Cover)
 	}
 	if c := d.OwnedBy; !c.IsZero() {
-		b.WriteString(" owned by ")
-		if c.Schema != "" {
-			b.WriteString(quoteName(c.Schema) + ".")
-		}
-		b.WriteString(quoteName(c.Table) + "." + quoteName(c.Column))
+		b.WriteString(" owned by " + c.Quoted())
 	}
 	b.WriteString(" ENGINE=InnoDB")
 	if d.Comment != "" {

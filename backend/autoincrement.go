@@ -140,7 +140,7 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 			where = "= " + literal(column.Schema)
 		}
 		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c "+
-			"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE' "+
+			"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "+
 			"WHERE c.TABLE_NAME = "+literal(column.Table)+" AND c.COLUMN_NAME = "+literal(column.Column)+" AND c.EXTRA LIKE '%auto_increment%' AND c.TABLE_SCHEMA "+where+
 			" ORDER BY 1, 2 LIMIT "+strconv.Itoa(maxOwningTables))
 		if err != nil {

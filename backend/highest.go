@@ -2,7 +2,9 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,74 +31,105 @@ type Expression func(column string) (number, condition string)
 // reading quick, and every key has one.
 const highestTimeout = 30 * time.Second
 
+// errUnseen is the Err of a table that another account of the proxy sees, and the user does not.
+var errUnseen = errors.New("the user may not see this table: GRANT SELECT on it, or name one schema (OWNED BY schema.table.column)")
+
 // Highest reads the greatest number in a column on every shard. Rows that are not committed yet
-// count, too. Without a schema, every table of that name counts. Highest omits shards where the
-// user sees no such column. creds returns the credentials for a shard, or why there are none.
-// Without of, Highest reads only the columns' types, which may be any.
+// count, too. Without a schema, every table of that name counts. A table that the user does not see
+// is an error there if an account of Lookers sees it, as it may have greater numbers. If the user
+// sees no such column at all, Highest returns nothing. creds returns the credentials for a shard,
+// or why there are none. Without of, Highest reads only the columns' types, which may be any.
 func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
 	for i, shard := range r.shards {
 		wg.Go(func() {
-			var err error
-			if found[i], err = r.highestOn(ctx, shard, creds, schema, table, column, of); err != nil {
+			login, err := creds(shard)
+			if err == nil {
+				found[i], err = r.highestOn(ctx, shard, login, schema, table, column, of)
+			}
+			if err != nil {
 				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
 			}
 		})
 	}
 	wg.Wait()
-	var all []Highest
-	for _, f := range found {
-		all = append(all, f...)
+	all := slices.Concat(found...)
+	if !slices.ContainsFunc(all, func(h Highest) bool { return !errors.Is(h.Err, errUnseen) }) {
+		return nil
 	}
 	return all
 }
 
-func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) ([]Highest, error) {
-	login, err := creds(shard)
+func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials, schema, table, column string, of Expression) (all []Highest, err error) {
+	seen := make(map[string]bool)
+	err = r.lookFor(ctx, shard, login, schema, table, column, func(c *Conn, name, typ string, row [][]byte) {
+		seen[name] = true
+		h := Highest{Shard: shard.name, Table: name, Type: typ, Limit: integerLimit(typ)}
+		switch {
+		case of == nil:
+		case h.Limit == 0:
+			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer: want a BIGINT", row[2], typ)
+		default:
+			h.Value, h.Err = greatest(c, row[0], row[1], row[2], of)
+		}
+		all = append(all, h)
+	})
 	if err != nil {
 		return nil, err
 	}
+	for _, other := range r.Lookers(shard) {
+		if other == login {
+			continue
+		}
+		err := r.lookFor(ctx, shard, other, schema, table, column, func(_ *Conn, name, _ string, _ [][]byte) {
+			if !seen[name] {
+				seen[name] = true
+				all = append(all, Highest{Shard: shard.name, Table: name, Err: errUnseen})
+			}
+		})
+		if err != nil && !errors.As(err, new(*protocol.ServerError)) {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// lookFor calls found for each table on a shard that has the column, as an account sees them. name
+// is the table's with its schema. row is schema, table and column. What found reads on c counts rows
+// that are not committed.
+func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, schema, table, column string, found func(c *Conn, name, typ string, row [][]byte)) error {
 	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, login)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Quit()
 	defer context.AfterFunc(ctx, c.Abort)()
 	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
-		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
 	// A running transaction may commit its rows in a moment, so they count.
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
-		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
 	where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
 	if schema != "" {
 		where = "= " + literal(schema)
 	}
 	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE FROM information_schema.COLUMNS c " +
-		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE' " +
+		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') " +
 		"WHERE c.TABLE_NAME = " + literal(table) + " AND c.COLUMN_NAME = " + literal(column) + " AND c.TABLE_SCHEMA " + where +
 		" ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
 	if err != nil {
-		return nil, fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
+		return fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
 	}
 	if len(rows) > maxOwningTables {
-		return nil, fmt.Errorf("shard %s has more than %d tables %s with a column %s: name the schema", shard.name, maxOwningTables, table, column)
+		return fmt.Errorf("shard %s has more than %d tables %s with a column %s: name the schema", shard.name, maxOwningTables, table, column)
 	}
-	all := make([]Highest, 0, len(rows))
-	for _, r := range rows {
-		h := Highest{Shard: shard.name, Table: string(r[0]) + "." + string(r[1]), Type: string(r[3]), Limit: integerLimit(string(r[3]))}
-		switch {
-		case of == nil:
-		case h.Limit == 0:
-			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer: want a BIGINT", r[2], r[3])
-		default:
-			h.Value, h.Err = greatest(c, r[0], r[1], r[2], of)
-		}
-		all = append(all, h)
+	for _, row := range rows {
+		found(c, string(row[0])+"."+string(row[1]), string(row[3]), row)
 	}
-	return all, nil
+	return nil
 }
 
 // maxOwningTables bounds the tables of one name that are read on one shard.

@@ -52,6 +52,9 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
+	if err := s.refuseSecond(r.ctx, o.Name, o.OwnedBy); err != nil {
+		return Created{}, err
+	}
 	made, err := s.members.Create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
@@ -78,8 +81,7 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 		return Created{}, lost
 	}
 	if made.Unordered {
-		ordered := true // o says it, or the sequence had it before its row was deleted
-		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &ordered}); err != nil {
+		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
 			return Created{}, fmt.Errorf("sequence %q %s, but its ORDER is not confirmed: %w", o.Name, whatBecame(&made.Created), err)
 		}
 	}

@@ -75,6 +75,41 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	return nil, r.failed("", err)
 }
 
+// refuseSecond refuses to let a column own a sequence if its table has a column that owns another
+// one: the two would give the same keys, or one of them none. A sequence whose row somebody deleted
+// counts, too, as proxies may have numbers of it.
+func (s *Sequences) refuseSecond(ctx context.Context, name string, c define.Column) error {
+	if c.IsZero() {
+		return nil
+	}
+	s.seeChanges(ctx) // another proxy may have made or dropped one a moment ago
+	known, err := s.LoadOwners(ctx)
+	if err != nil {
+		return err
+	}
+	if other := known.ofTable(name, c); other != nil {
+		return define.BadOption("column %s owns sequence %q, and one column of a table can own one: say ALTER SEQUENCE %s OWNED BY NONE before, and let this one begin above the id of its row (START WITH n); "+
+			"if its row was deleted, CREATE it again with OWNED BY NONE", other.Column, other.Sequence, define.Quote(other.Sequence))
+	}
+	return nil
+}
+
+// ofTable returns another sequence that a column of c's table owns. It returns nil if there is
+// none, or if c owns the named sequence already.
+func (o *Owners) ofTable(name string, c define.Column) (other *Owner) {
+	for i := range o.List {
+		is := &o.List[i]
+		switch {
+		case !strings.EqualFold(is.Schema, c.Schema) || !strings.EqualFold(is.Table, c.Table):
+		case !strings.EqualFold(is.Sequence, name):
+			other = is
+		case is.Column == c:
+			return nil
+		}
+	}
+	return other
+}
+
 // ownedColumns has the columns that own sequences, as the options name them, and keeps them for the
 // next process.
 type ownedColumns struct {
@@ -85,7 +120,6 @@ type ownedColumns struct {
 	loaded     chan struct{} // closed once there are owners
 	markLoaded func()
 	byName     map[string]Owner // guarded by follower.obeying; nil before a server was asked
-	gone       map[string]bool  // guarded by follower.obeying; those of byName without a row
 }
 
 func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
@@ -94,13 +128,12 @@ func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
 }
 
 // publish takes over what changed of the owners, or all of them if the table was made again. A
-// column still owns a sequence whose row somebody deleted: else each shard would give its keys. If
-// it owns another one, too, that one counts.
+// column still owns a sequence whose row somebody deleted: else each shard would give its keys.
 func (c *ownedColumns) publish(n *follow.News) {
 	old := c.now.Load()
 	differs := old == nil || c.byName == nil || n.Back
 	if c.byName == nil || n.Back {
-		c.byName, c.gone = make(map[string]Owner), make(map[string]bool)
+		c.byName = make(map[string]Owner)
 	}
 	for i := range n.Changed {
 		is := &n.Changed[i]
@@ -111,12 +144,6 @@ func (c *ownedColumns) publish(n *follow.News) {
 		owner := Owner{define.ShownName(name), is.Def.OwnedBy, formOf(is.Def.Kind)}
 		if owner.IsZero() {
 			owner = Owner{}
-		}
-		if gone := is.Gone && !owner.IsZero(); gone != c.gone[name] {
-			differs = true
-			if c.gone[name] = gone; !gone {
-				delete(c.gone, name)
-			}
 		}
 		if c.byName[name] == owner {
 			continue
@@ -133,10 +160,8 @@ func (c *ownedColumns) publish(n *follow.News) {
 		return
 	}
 	next := &Owners{Generation: 1}
-	for name, owner := range c.byName {
-		if !c.gone[name] || !c.ownsAnother(&owner) {
-			next.List = append(next.List, owner)
-		}
+	for _, owner := range c.byName {
+		next.List = append(next.List, owner)
 	}
 	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
 	if old != nil {
@@ -148,16 +173,6 @@ func (c *ownedColumns) publish(n *follow.News) {
 	c.now.Store(next)
 	c.markLoaded()
 	c.keep(next)
-}
-
-// ownsAnother reports whether an owner's column owns a sequence with a row, too.
-func (c *ownedColumns) ownsAnother(of *Owner) bool {
-	for name, owner := range c.byName {
-		if !c.gone[name] && owner.Column == of.Column {
-			return true
-		}
-	}
-	return false
 }
 
 // keep keeps the columns that own sequences for the next process.

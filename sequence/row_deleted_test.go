@@ -381,47 +381,53 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row, and does what the errors and the log say, on a proxy that has not used
-// the sequence.
-func TestASequenceInPlaceOfADeletedRowKeepsWhatTheStatementDoesNotSay(t *testing.T) {
-	p := newPlace(t).withAll(t, nil)
-	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
-	mustCreate(t, p.open(t), sequence.CreateOptions{
-		Name: "photos", Increment: 10, Max: 1_000_000, Cache: 5, Cycle: true, Comment: "of people", OwnedBy: column, OwnerMax: 1 << 31, JSONSafe: true,
-	})
-	made := func(s *sequence.Sequences, o sequence.CreateOptions, kept bool, want sequence.Definition) {
-		t.Helper()
-		o.Name, want.Name = "photos", "photos"
-		if made := mustCreate(t, s, o); made.Kept != kept {
-			t.Errorf("got %+v, want Kept: %t", made, kept)
-		}
-		if is, _, err := s.Describe(t.Context(), []byte("photos")); err != nil || is != want.Filled() {
-			t.Errorf("got %+v, %v; want %+v", is, err, want.Filled())
-		}
+// Somebody deletes the row of a sequence that a column owns. Made again without the column, it would
+// leave the column's keys to each shard.
+func TestASequenceInPlaceOfADeletedRowSaysWhatBecomesOfItsColumn(t *testing.T) {
+	for name, kind := range map[string]string{"a plain one": "", "with keys of a kind": "FORMAT 'PO-{n:6}'"} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			column := define.Column{Schema: "app", Table: "photos", Column: "id"}
+			asked := sequence.CreateOptions{Name: "photos", Increment: 10, OwnedBy: column}
+			if kind != "" {
+				asked = sequence.CreateOptions{Name: "photos", Kind: kindOf(t, kind), OwnedBy: column}
+			}
+			mustCreate(t, p.open(t), asked)
+			made := func(s *sequence.Sequences, o sequence.CreateOptions, owner define.Column) {
+				t.Helper()
+				o.Name, o.Kind = "photos", asked.Kind
+				mustCreate(t, s, o)
+				if is, _, err := s.Describe(t.Context(), []byte("photos")); err != nil || is.OwnedBy != owner || is.Increment != 1 {
+					t.Errorf("got %+v, %v; want the options of a new one, and the column %v", is, err, owner)
+				}
+			}
+			deleted := "DELETE FROM sequence WHERE name LIKE 'photos%'"
+			p.exec(t, deleted)
+			late := p.open(t)
+			o, err := late.Create(t.Context(), sequence.CreateOptions{Name: "photos", Start: 1001, Kind: asked.Kind})
+			if !errors.Is(err, sequence.ErrUnfit) {
+				t.Fatalf("without OWNED BY got %+v, %v, want ErrUnfit", o, err)
+			}
+			wantText(t, err, "was deleted", "CREATE SEQUENCE `photos`, with the kind that it had, START WITH n OWNED BY `app`.`photos`.`id`", "OWNED BY NONE")
+			_, err = late.Create(t.Context(), sequence.CreateOptions{Name: "photos", Kind: asked.Kind})
+			if wantText(t, err, "it was OWNED BY"); strings.Contains(err.Error(), "\n") {
+				t.Errorf("without START, too: got two errors, %v", err)
+			}
+			made(late, sequence.CreateOptions{Start: 1001, OwnedBy: column}, column)
+			p.exec(t, deleted)
+			made(p.open(t), sequence.CreateOptions{Start: 3001, Unowned: true}, define.Column{})
+			p.exec(t, deleted)
+			made(p.open(t), sequence.CreateOptions{Start: 5001}, define.Column{})
+			mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
+			p.exec(t, deleted)
+			made(p.open(t), sequence.CreateOptions{Start: 7001, OrReplace: true}, define.Column{})
+			mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
+			if _, err := late.Drop(t.Context(), []byte("photos"), false); err != nil {
+				t.Fatal(err)
+			}
+			made(late, sequence.CreateOptions{}, define.Column{})
+		})
 	}
-	deleted := "DELETE FROM sequence WHERE name = 'photos'"
-	p.exec(t, deleted)
-	late := p.open(t)
-	made(late, sequence.CreateOptions{Start: 1001, Said: sequence.Alteration{Cycle: ref(false)}}, true, sequence.Definition{
-		Start: 1001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", OwnedBy: column, OwnerMax: 1 << 31, JSONSafe: true,
-	})
-	wantTaken(t, late, "photos", 1001, 1011)
-
-	p.exec(t, deleted)
-	made(p.open(t), sequence.CreateOptions{Start: 3001, Order: true, Said: sequence.Alteration{OwnedBy: new(define.Column)}}, true, sequence.Definition{
-		Start: 3001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", JSONSafe: true, Order: true,
-	})
-	p.exec(t, deleted)
-	made(p.open(t), sequence.CreateOptions{Start: 5001}, true, sequence.Definition{
-		Start: 5001, Increment: 10, Max: 1_000_000, Cache: 5, Comment: "of people", JSONSafe: true, Order: true,
-	})
-	p.exec(t, deleted)
-	made(p.open(t), sequence.CreateOptions{Start: 7001, OrReplace: true}, false, sequence.Definition{Start: 7001})
-	mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
-	if _, err := late.Drop(t.Context(), []byte("photos"), false); err != nil {
-		t.Fatal(err)
-	}
-	made(late, sequence.CreateOptions{}, false, sequence.Definition{})
 }
 
 // Somebody deletes a row, and then a proxy starts. If the column owned no sequence for it, each
@@ -463,22 +469,16 @@ func TestAColumnOwnsASequenceWhoseRowWasDeletedAlsoAfterAStart(t *testing.T) {
 	if len(lines) != 1 || lines[0].ContextMap()["sequence"] != "photos" || !strings.Contains(fmt.Sprint(lines[0].ContextMap()["remedy"]), "CREATE SEQUENCE `photos` START WITH") {
 		t.Errorf("the log has %+v, want one line about photos, with what puts it back", lines)
 	}
-	// Another sequence may have the column.
-	mustCreate(t, second, sequence.CreateOptions{Name: "zoo", OwnedBy: define.Column{Schema: "app", Table: "photos", Column: "id"}})
-	if known := second.Owners(); owners(known.List) != "albums app.albums.id, zoo app.photos.id" {
-		t.Errorf("with another sequence for the column got %+v", known)
-	}
-	if _, err := second.Drop(t.Context(), []byte("zoo"), false); err != nil {
-		t.Fatal(err)
-	}
-	if known := second.Owners(); owners(known.List) != want {
-		t.Errorf("after that was dropped got %+v, want %s", known, want)
+	// Proxies that were there before may have numbers of it.
+	zoo := sequence.CreateOptions{Name: "zoo", OwnedBy: define.Column{Schema: "app", Table: "photos", Column: "id"}}
+	if made, err := second.Create(t.Context(), zoo); !errors.Is(err, sequence.ErrBadOption) {
+		t.Errorf("another sequence for the column: got %+v, %v, want ErrBadOption", made, err)
 	}
 	// Its keys were not looked at.
 	if made, err := second.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("without START WITH and OWNED BY got %+v, %v, want ErrUnfit", made, err)
 	}
-	mustCreate(t, second, sequence.CreateOptions{Name: "photos", Start: 1000})
+	mustCreate(t, second, sequence.CreateOptions{Name: "photos", Start: 1000, OwnedBy: define.Column{Schema: "app", Table: "photos", Column: "id"}})
 	if known := second.Owners(); owners(known.List) != want {
 		t.Errorf("after it was made again got %+v, want %s", known, want)
 	}

@@ -96,7 +96,7 @@ func (k *connected) askShardNode(ctx context.Context, l *loggedIn) {
 		}
 		rows, err := l.Ask(ctx, fmt.Sprintf("SELECT t.TABLE_SCHEMA, t.TABLE_NAME, IFNULL(c.COLUMN_NAME, ''), IFNULL(c.COLUMN_TYPE, ''), IFNULL(c.EXTRA, '') "+
 			"FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_NAME = _utf8mb4 X'%X' "+
-			"WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_NAME = _utf8mb4 X'%X' AND t.TABLE_SCHEMA %s ORDER BY 1, 2 LIMIT 1000", column, table, where))
+			"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.TABLE_NAME = _utf8mb4 X'%X' AND t.TABLE_SCHEMA %s ORDER BY 1, 2 LIMIT 1000", column, table, where))
 		if err != nil {
 			l.Err = err
 			return
@@ -148,8 +148,8 @@ func (k *connected) shardLoginFailed(f *inspect.Findings, n *nodeOf, l *loggedIn
 	case k.cfg.IsMonitor(l.User) && l.User != k.cfg.Users[0].Name:
 		f.OK("login", "no account %q, and who asks at admin.listen alone needs none: %v", l.User, l.Err)
 		return
-	case n.shard.Name != k.cfg.DefaultShard:
-		add = f.Warn // a user that need not log in there
+	case n.shard.Name != k.cfg.DefaultShard, k.cfg.IsAdmin(l.User) && l.User != k.cfg.Users[0].Name:
+		add = f.Warn // a user that need not log in there, except an admin for OWNED BY, CHECK and REPAIR
 	}
 	err := l.Err
 	if unreachable := new(backend.UnreachableError); errors.As(err, &unreachable) {

@@ -290,7 +290,7 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 		columns = append(columns, c)
 		return []any{&c.table, &c.name}
 	}, "SELECT c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) "+
-		"WHERE TABLE_SCHEMA = ? AND c.EXTRA LIKE '%auto_increment%' AND t.TABLE_TYPE = 'BASE TABLE' ORDER BY c.TABLE_NAME", schema)
+		"WHERE TABLE_SCHEMA = ? AND c.EXTRA LIKE '%auto_increment%' AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY c.TABLE_NAME", schema)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 type Created struct {
 	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
 	Replaced bool   // OrReplace was given and there was one
-	Kept     bool   // its row had been deleted, and some options that were not asked for have stayed
 	First    uint64 // the first number that it will give
 	// First is above Start: Floor is above it, or Given
 	Raised bool
@@ -75,26 +74,10 @@ func (a Definitions) Create(ctx context.Context, o New, def define.Definition) (
 		need = 1 // of which one alone gives ticks, and all say the same of it
 	}
 	err = a.edit(ctx, need, stored, row, func(g *Agreed) (err error) {
-		def, kept := g.inPlace(&o, def)
-		if err := a.dividable(&def); err != nil {
-			return err
-		}
 		made, err = g.create(ctx, &o, def)
-		made.Kept = kept && !made.Existed
 		return err
 	})
 	return o.outcome(made, err)
-}
-
-// inPlace returns the definition of the sequence that is made. If somebody deleted the row, options
-// that are not asked for stay: else a column would lose its sequence, and each shard would give its
-// keys. kept reports whether one stayed. A tombstone has no options.
-func (g *Agreed) inPlace(o *New, asked define.Definition) (def define.Definition, kept bool) {
-	if g.best == nil || g.live || o.OrReplace || define.IsHidden(g.name) {
-		return asked, false
-	}
-	def = o.InPlaceOf(&g.best.Def)
-	return def, def != asked
 }
 
 // create makes the rows and their options, unless there is the sequence.
@@ -109,7 +92,7 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 	if err := g.refuseOtherKind(ctx, o.Name, def.Kind); err != nil {
 		return made, err
 	}
-	if err := errors.Join(g.mayBegin(ctx, o), g.refuseDeleted(ctx)); err != nil {
+	if err := cmp.Or(g.refuseUnsaidOwner(o), g.mayBegin(ctx, o), g.refuseDeleted(ctx)); err != nil {
 		return made, err
 	}
 	made.Replaced = g.live
@@ -185,6 +168,22 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 		return Made{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
 	}
 	return made, nil
+}
+
+// refuseUnsaidOwner refuses to make a sequence whose row somebody deleted, and which a column owned,
+// unless the statement says what becomes of the column. If the column lost its sequence, each shard
+// would give its keys. A tombstone has no options.
+func (g *Agreed) refuseUnsaidOwner(o *New) error {
+	if g.best == nil || g.live || o.OrReplace || o.Unowned || !o.OwnedBy.IsZero() || g.best.Def.OwnedBy.IsZero() || define.IsHidden(g.name) {
+		return nil
+	}
+	v, column := g.all[0].v, g.best.Def.OwnedBy.Quoted()
+	return &link.UnfitError{
+		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
+		Finding: fmt.Sprintf("the row of sequence %q was deleted, and it was OWNED BY %s", define.ShownName(g.name), column),
+		Remedy: fmt.Sprintf("FLUSH SEQUENCES on every proxy, and then CREATE SEQUENCE %s, with the kind that it had, START WITH n OWNED BY %s, n above all its keys; or with OWNED BY NONE",
+			define.Quote(define.ShownName(g.name)), column),
+	}
 }
 
 // mayBegin refuses to make a sequence whose row went other than by DROP SEQUENCE: others may have

@@ -23,9 +23,9 @@ type CreateOptions struct {
 	Kind        kind.Kind
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
-	// Said has the options that the statement names. It counts only where somebody deleted the row
-	// of the sequence. Options that neither Said nor a field above has stay as they were.
-	Said Alteration
+	// Unowned: the statement says OWNED BY NONE. It counts only where somebody deleted the row of a
+	// sequence that a column owned.
+	Unowned bool
 	// DryRun checks what can be known before, and makes nothing: Created is empty unless the sequence
 	// exists.
 	DryRun bool
@@ -38,44 +38,6 @@ func (o *CreateOptions) Definition() Definition {
 		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
 	}
 	return d.created()
-}
-
-// InPlaceOf is what is asked for in place of a sequence whose row somebody deleted: what o does not
-// say is as it was before.
-func (o *CreateOptions) InPlaceOf(before *Definition) Definition {
-	d, said := *before, o.said()
-	d.Name, d.Kind = o.Name, o.Kind
-	said.Apply(&d)
-	return d.created()
-}
-
-// said is what o says of a definition.
-func (o *CreateOptions) said() Alteration {
-	a := o.Said
-	say(&a.Increment, &o.Increment)
-	say(&a.Min, &o.Min)
-	say(&a.Max, &o.Max)
-	say(&a.Start, &o.Start)
-	say(&a.Cache, &o.Cache)
-	say(&a.Cycle, &o.Cycle)
-	say(&a.Comment, &o.Comment)
-	say(&a.OwnedBy, &o.OwnedBy)
-	say(&a.JSONSafe, &o.JSONSafe)
-	say(&a.Cover, &o.Cover)
-	say(&a.Order, &o.Order)
-	if a.OwnedBy != nil {
-		a.OwnerMax = &o.OwnerMax
-	}
-	if a.Start == nil {
-		a.Start = a.Min // as it is by default
-	}
-	return a
-}
-
-func say[T comparable](to **T, is *T) {
-	if *is != *new(T) {
-		*to = is
-	}
 }
 
 // created is d with the defaults of a new sequence filled in.

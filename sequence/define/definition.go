@@ -39,12 +39,24 @@ type Column struct{ Schema, Table, Column string }
 // IsZero reports whether c names no column.
 func (c Column) IsZero() bool { return c == Column{} }
 
-// String is "schema.table.column".
+// String is "schema.table.column", or "table.column" without a schema.
 func (c Column) String() string {
-	if c.IsZero() {
+	switch {
+	case c.IsZero():
 		return ""
+	case c.Schema == "":
+		return c.Table + "." + c.Column
 	}
 	return c.Schema + "." + c.Table + "." + c.Column
+}
+
+// Quoted is c as a statement names it.
+func (c Column) Quoted() string {
+	name := Quote(c.Table) + "." + Quote(c.Column)
+	if c.Schema != "" {
+		name = Quote(c.Schema) + "." + name
+	}
+	return name
 }
 
 // maxJSON is the highest number that a double holds together with all below it,
