@@ -93,7 +93,8 @@ func (p *pair) sameReading(what, text string) (given, refused bool) {
 		return false, true
 	}
 	if got[4] == 0xff || want[4] == 0xff {
-		if got[4] != want[4] || serverError(p.t, got).Code != serverError(p.t, want).Code {
+		// Without a schema MariaDB says so of its own NEXTVAL(s), before it reads on.
+		if got[4] != want[4] || serverError(p.t, got).Code != serverError(p.t, want).Code && serverError(p.t, got).Code != 1046 {
 			p.t.Errorf("%s: %q: answers differ:\nproxy:  %.200q\ndirect: %.200q", what, text, got, want)
 		}
 		return false, false

@@ -182,3 +182,64 @@ func TestAReloadWhileSessionsWait(t *testing.T) {
 	}
 	e.checkGone(e.Servers[0])
 }
+
+// A DBA binds a column in a pause. The INSERTs that wait get their keys from the sequence.
+func TestAnInsertThatWaitsGetsAKeyOfASequenceThatIsMadeMeanwhile(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title TEXT)")
+	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
+	admin, text, several := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	prepared, bound := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	const insert = "INSERT INTO photos (title) VALUES ('sea')"
+	prepare := packet(command(protocol.ComStmtPrepare, insert))
+	prepared.send(prepare)
+	if _, err := prepared.receivePrepare(); err != nil {
+		t.Fatal(err)
+	}
+	dynamic := e.Wire(t, e.Addr(), login)
+	dynamic.query("PREPARE p FROM 'INSERT INTO photos (title) VALUES (1)'")
+	admin.query(insert)
+	e.pause(t, "s0")
+	text.sendText(insert)
+	several.sendText("SELECT 1 FROM photos WHERE id = 0; " + insert)
+	prepared.send(packet(execution(1, nil, false)))
+	bound.send(prepare)
+	dynamic.sendText("EXECUTE p")
+	e.awaitPausedSessions(t, 5)
+	admin.query("CREATE SEQUENCE photos START WITH 1000 OWNED BY photos.id")
+	e.resume(t, "s0")
+	text.answerOK("a text")
+	several.receive(protocol.ShapeResult, nil)
+	prepared.answerError("an execution", 1615, "connect again")
+	dynamic.answerError("an EXECUTE", 1615, "prepare the statement again")
+	if _, err := bound.receivePrepare(); err != nil {
+		t.Fatal(err)
+	}
+	bound.send(packet(execution(1, nil, false)))
+	bound.answerOK("one that was prepared in the pause")
+	if got := admin.rows("SELECT GROUP_CONCAT(id ORDER BY id) FROM photos WHERE id BETWEEN 2 AND 999"); got[0] != "NULL" {
+		t.Errorf("the server gave the keys %s", got)
+	}
+}
+
+// A session that has no connection yet waits once in a pause, and a KILL QUERY ends its statement
+// for good. Keys are given all the time.
+func TestTheFirstStatementOfASessionInAPause(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a TEXT)")
+	login := wireLogin{Packing: notPacked, Capabilities: withoutTracking}
+	admin := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	admin.query("CREATE SEQUENCE photos")
+	w, keys := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	e.pause(t, "s0")
+	keys.sendText(`SELECT NEXTVAL("photos")`)
+	keys.answerOK("a key")
+	w.sendText("INSERT INTO " + e.Schemas[0] + ".t VALUES ('\\\\')")
+	e.awaitPausedSessions(t, 1)
+	keys.query("KILL QUERY " + w.id())
+	w.answerError("an INSERT", 1317, "")
+	e.resume(t, "s0")
+	if got := admin.rows("SELECT COUNT(*) FROM t"); got[0] != "0" {
+		t.Errorf("got %s rows, want none", got[0])
+	}
+}

@@ -191,6 +191,8 @@ func TestASessionStartsInTheModeThatItsServerHasNow(t *testing.T) {
 		server.Exec(t, "SET GLOBAL sql_mode = '"+mode+"'")
 		readAsServer(t, e, "global "+mode, wireLogin{Schema: e.Schemas[0]})
 		readAsServer(t, e, "global "+mode+" and reset", wireLogin{Schema: e.Schemas[0]}, protocol.ComResetConn)
+		// The proxy has no connection to the server when the first text comes.
+		readAsServer(t, e, "global "+mode+" without a schema", wireLogin{Capabilities: withoutTracking})
 	}
 }
 
@@ -211,6 +213,9 @@ func TestASessionStartsInTheModeThatInitConnectGivesIt(t *testing.T) {
 	} {
 		server.Exec(t, "SET GLOBAL init_connect = \""+set+"\"")
 		readAsServer(t, e, "init_connect "+set, as)
+		as.Schema = ""
+		readAsServer(t, e, "init_connect "+set+" without a schema", as)
+		as.Schema = e.Schemas[0]
 	}
 }
 
@@ -243,5 +248,6 @@ func TestAServerThatTakesNoNoticeOfTheClientsCollationReadsTextsInItsOwn(t *test
 			t.Fatalf("the server uses the collation: got %s, want %s", got, charset)
 		}
 		readAsServer(t, e, charset, wireLogin{Schema: e.Schemas[0]})
+		readAsServer(t, e, charset+" without a schema", wireLogin{Capabilities: withoutTracking})
 	}
 }

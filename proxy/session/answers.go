@@ -34,9 +34,8 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		} else if none {
 			columns := alone.Columns(st, sql, alone.AtExecute, nil, nil, a.at.likeMariaDB())
 			p.defines(&form, columns)
-			r := protocol.NewResult(a.client.out, a.client.packetNum, form)
-			r.Columns(columns)
-			a.client.out = r.End()
+			table := protocol.Table{Columns: columns}
+			a.client.out = table.Append(a.client.out, a.client.packetNum, form)
 			a.state.LastAnswer = state.OurRows
 			return nil
 		}
@@ -72,8 +71,6 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, a.at.likeMariaDB())
 		p.defines(&form, columns)
 	}
-	r := protocol.NewResult(a.client.out, a.client.packetNum, form)
-	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
 		v := values[st.Items[i].FirstCall]
@@ -89,8 +86,8 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 			row[i] = v.Value
 		}
 	}
-	r.Row(row...)
-	a.client.out = r.End()
+	table := protocol.Table{Columns: columns, Rows: [][]any{row}}
+	a.client.out = table.Append(a.client.out, a.client.packetNum, form)
 	a.state.LastAnswer, a.state.LastID.Rows = state.OurRows, false
 	if warning != nil {
 		a.state.LastAnswer, a.state.LastError = state.OurTableRows, warning

@@ -115,6 +115,12 @@ func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, e
 	return a.Dial(shard, with)
 }
 
+// reopens reports whether the session could open a connection again. It cannot without a password.
+func (a *attachment) reopens(c *backend.Conn) bool {
+	_, err := a.login.Account.UsesUserCredentials(c.Shard(), a.routes.Default())
+	return err == nil
+}
+
 // Dial opens a connection that the session then owns.
 func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error) {
 	if err := a.enter(shard); err != nil {
@@ -163,6 +169,13 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 		shard := a.routes.ForSchema(schema)
 		if shard == c.Shard() {
 			return c, nil
+		}
+		if c.Answer.ErrCode != 0 {
+			// An error does not say whether a transaction is open. The answer to a ping does.
+			if err := a.runCommand(c, protocol.ComPing, ""); err != nil {
+				return nil, err
+			}
+			a.release(c)
 		}
 		if err := a.mayLeaveFor(shard); err != nil {
 			return nil, err
@@ -235,13 +248,11 @@ func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error)
 	return c, nil
 }
 
-// waitOutPause waits while the current shard is paused. The caller then decides which shard the
-// command belongs to.
+// waitOutPause waits while the current shard is paused. What the caller then decides is not changed
+// by a pause: where the command goes, and whether keys are filled in. A later pause waits for the
+// command.
 func (a *attachment) waitOutPause() error {
-	if !paused(a.routes.ForSchema(a.state.Schema)) {
-		return nil
-	}
-	_, err := a.Attach()
+	_, err := a.enterFor(a.state.Schema)
 	return err
 }
 

@@ -166,6 +166,9 @@ func (f *facts) stillBound(in *insertsInto) error {
 	if in.none() {
 		return nil
 	}
+	if err := f.at.waitOutPause(); err != nil {
+		return err
+	}
 	now, err := f.bound()
 	if err != nil || now == in.bound {
 		return err

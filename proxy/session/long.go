@@ -135,6 +135,9 @@ func (s *Session) longQuery(text []byte) (*backend.Conn, error) {
 // mayPassLong refuses a text too long to be analysed that may put rows into a table with a bound
 // column. sql is its beginning.
 func (s *Session) mayPassLong(sql []byte) error {
+	if err := s.waitOutPause(); err != nil {
+		return err
+	}
 	if bound, err := s.boundHere(); !bound {
 		return err
 	}

@@ -14,22 +14,25 @@ import (
 )
 
 // fetchMode asks the server how it reads texts, if that is unknown and matters for this text (see
-// state.ReadsAlike). If asking would change what the text reads (row counts, warnings), or is
-// impossible now, the text is passed on unread. A text that may ask for a number is never passed on
-// unread, since no server can give one.
+// state.ReadsAlike). The first connection of a session shows it without a question. If asking would
+// change what the text reads (row counts, warnings), or is impossible now, the text is passed on
+// unread. A text that may ask for a number is never passed on unread, since no server can give one.
 func (p *planning) fetchMode(sql []byte) error {
 	st := p.state
 	if st.Mode.Charset == lex.Unsupported { // for the text before, which was passed on unread
 		st.LoseMode()
 	}
 	c := p.at.cur
-	if c == nil && st.ModeUnknown && !ascii(sql) {
+	if c == nil && p.needsServer(sql) {
 		if err := p.relay.settle(); err != nil {
+			return err
+		}
+		if err := p.at.waitOutPause(); err != nil {
 			return err
 		}
 		c, _ = p.at.Attach() // an error comes again when a statement needs the server
 	}
-	if c == nil || !st.ReadByMode(sql, c.Hello().MariaDB) {
+	if c == nil || st.ReadsAlike(sql) || !st.ReadByMode(sql, c.Hello().MariaDB) {
 		return nil
 	}
 	lower := bytes.ToLower(sql)
@@ -55,6 +58,19 @@ func (p *planning) fetchMode(sql []byte) error {
 		return nil
 	}
 	return err
+}
+
+// needsServer reports whether a text needs a server, without which the session is so far, and may
+// mean several things. The connection shows in which mode the session begins.
+func (p *planning) needsServer(sql []byte) bool {
+	if p.at.routes.Default() == nil || ascii(sql) && !bytes.ContainsAny(sql, "\\\"[") {
+		return false
+	}
+	if p.state.ModeUnknown && !ascii(sql) {
+		return true
+	}
+	p.read(sql, p.state.Mode)
+	return !p.stmt.SelfContained // keys are given without a shard, too
 }
 
 // identifyServer attaches a connection if the server that reads the session's texts is unknown, and

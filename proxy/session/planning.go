@@ -40,6 +40,15 @@ func (p *planning) read(sql []byte, mode lex.Mode) {
 	p.stmt.Analyze(sql, mode)
 }
 
+// waitForRows waits out a pause of the shard if the text just analysed may bring rows. A column may
+// be bound to a sequence in a pause.
+func (p *planning) waitForRows() error {
+	if len(p.stmt.Tables) == 0 && p.stmt.Words&statement.MayBringRows == 0 {
+		return nil
+	}
+	return p.at.waitOutPause()
+}
+
 // treatment is what happens to a text before it is planned.
 type treatment uint8
 

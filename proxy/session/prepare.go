@@ -23,7 +23,7 @@ import (
 func (x *executor) prepare(sql []byte) error {
 	x.at.prepared.latest = nil // until this one is prepared
 	x.at.tally.Kind = stats.Prepare
-	if !x.state.ReadsAlike(sql) {
+	if x.at.cur == nil || !x.state.ReadsAlike(sql) {
 		if err := x.planning.fetchMode(sql); err != nil {
 			return err
 		}
@@ -39,6 +39,9 @@ func (x *executor) prepare(sql []byte) error {
 	}()
 	st := &x.planning.stmt
 	x.planning.analyze(sql)
+	if err := x.planning.waitForRows(); err != nil {
+		return err
+	}
 	if hides, err := x.planning.mayHideInsert(sql); err != nil {
 		return err
 	} else if hides {

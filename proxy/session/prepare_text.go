@@ -131,6 +131,9 @@ func (t *texts) stillBoundHere(in *insertsInto) error {
 	if in.none() {
 		return nil
 	}
+	if err := t.at.waitOutPause(); err != nil {
+		return err
+	}
 	if bound, err := t.planning.boundHere(); !bound {
 		return err
 	}
@@ -173,6 +176,9 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	p.read(text, mode)
 	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
 	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
+		return in, err
+	}
+	if err := p.waitForRows(); err != nil {
 		return in, err
 	}
 	if hides, err := p.mayHideInsert(text); err != nil {

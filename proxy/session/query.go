@@ -34,7 +34,7 @@ func (t *texts) query(sql []byte) error {
 		}
 		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
-	if !t.state.ReadsAlike(sql) {
+	if t.at.cur == nil || !t.state.ReadsAlike(sql) {
 		if err := t.planning.fetchMode(sql); err != nil {
 			return t.order.answerAlone(func() error { return err })
 		}
@@ -58,6 +58,20 @@ func (t *texts) query(sql []byte) error {
 			}
 		}
 	}
+	if st.SelfContained && !t.answers.mayOmitMetadata() {
+		a, err := t.planning.planCalls(nil, sql, plan.Now)
+		if err != nil || a.Do == plan.Reply {
+			return t.order.answerInOrder(func() error {
+				if err != nil {
+					return err
+				}
+				return t.answers.answerSelect(st, sql, a, nil)
+			})
+		}
+	}
+	if err := t.planning.waitForRows(); err != nil {
+		return t.order.answerAlone(func() error { return err })
+	}
 	how, err := t.planning.treatmentOf(sql)
 	if err != nil {
 		return t.order.answerAlone(func() error { return err })
@@ -78,23 +92,15 @@ func (t *texts) query(sql []byte) error {
 		t.state.LastAnswer = state.ByServer
 		return t.order.relayCommand(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && t.relay.batch.size > 0 && !t.answers.mayOmitMetadata() {
-		a, err := t.planning.planCalls(nil, sql, plan.Now)
-		if err != nil || a.Do == plan.Reply {
-			return t.order.answerInOrder(func() error {
-				if err != nil {
-					return err
-				}
-				return t.answers.answerSelect(st, sql, a, nil)
-			})
-		}
-	}
 	return t.order.answerAlone(func() error { return t.special(sql) })
 }
 
 // passUnread passes on a text whose attributes are malformed, or of a kind that no client sends.
 // Only the server can say where the text begins. Mostly it answers with an error.
 func (t *texts) passUnread() error {
+	if err := t.at.waitOutPause(); err != nil {
+		return err
+	}
 	if bound, err := t.planning.boundHere(); err != nil {
 		return err
 	} else if bound {
