@@ -143,6 +143,46 @@ func TestASessionStaysOnItsNodeWhileSomethingKeepsItThere(t *testing.T) {
 	}
 }
 
+// Neither a statement that the proxy answers itself, nor an idle connection to another shard, keeps a
+// session where it is.
+func TestWhatASessionDoesNotNeedKeepsItNowhere(t *testing.T) {
+	t.Run("a prepared statement of the proxy's own", func(t *testing.T) {
+		e, move := moved(t)
+		c := e.Conn(t, e.Schemas[0], nil)
+		exec(t, c, "CREATE SEQUENCE photos")
+		statement, err := c.PrepareContext(t.Context(), "SELECT NEXTVAL('photos')")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer statement.Close()
+		move()
+		if got := value(t, c, "SELECT @@port"); got != e.port(1) {
+			t.Errorf("got port %s, want the new one, %s", got, e.port(1))
+		}
+		var got string
+		if err := statement.QueryRow().Scan(&got); err != nil || got != "1" {
+			t.Errorf("the statement: got %s, %v, want 1", got, err)
+		}
+	})
+	t.Run("an idle connection", func(t *testing.T) {
+		e := newEnv(t, setup{Shards: 2})
+		e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
+		t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
+		c := e.Conn(t, e.Schemas[1], nil)
+		exec(t, c, "DO 1", "USE "+e.Schemas[0])
+		statement, err := c.PrepareContext(t.Context(), "SELECT 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer statement.Close()
+		e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[1].Nodes = []string{e.Servers[0].Addr()} })
+		exec(t, c, "DO 1", "USE "+e.Schemas[1])
+		if got := value(t, c, "SELECT @@port"); got != e.port(0) {
+			t.Errorf("got port %s, want the new one, %s", got, e.port(0))
+		}
+	})
+}
+
 func TestASessionThatCannotMoveStaysAndTriesAgain(t *testing.T) {
 	e, move := moved(t)
 	c := e.Conn(t, e.Schemas[0], nil)

@@ -313,6 +313,19 @@ func TestASessionThatCannotBeMovedIsToldSo(t *testing.T) {
 	}
 }
 
+// With autocommit off a statement that fails may have begun a transaction, which its error does not
+// say.
+func TestATransactionThatAFailedStatementBeganIsNotLeft(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "SET autocommit = 0")
+	wantError(t, c, 1062, "INSERT INTO t VALUES (1)", "")
+	wantError(t, c, 1235, "USE "+e.Schemas[1], "inside a transaction")
+	exec(t, c, "ROLLBACK")
+	wantError(t, c, 1146, "SELECT * FROM missing", "")
+	exec(t, c, "USE "+e.Schemas[1])
+}
+
 func TestATransactionSurvivesTheRefusalToLeaveIt(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	ctx := context.Background()

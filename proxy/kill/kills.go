@@ -1,11 +1,13 @@
 package kill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -138,13 +140,13 @@ func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 // killAll sends the KILL to the servers of all places. The error is a server's
 // *protocol.ServerError with the session's id, or ErrLogin if a server could not be asked.
 func (k *Kills) killAll(id uint32, places []Place, w Wish) error {
-	var first error
-	for _, p := range places {
-		if err := k.killAt(id, p, w); err != nil && first == nil {
-			first = err
-		}
+	errs := make([]error, len(places)) // a server that hangs holds no other back
+	var asked sync.WaitGroup
+	for i, p := range places {
+		asked.Go(func() { errs[i] = k.killAt(id, p, w) })
 	}
-	return first
+	asked.Wait()
+	return cmp.Or(errs...)
 }
 
 func (k *Kills) killAt(id uint32, p Place, w Wish) error {

@@ -62,7 +62,7 @@ func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, 
 // UserCredentials returns the credentials of the user on a shard's server.
 func (a *Account) UserCredentials(shard *backend.Shard) (backend.Credentials, error) {
 	if a.relayed && !a.secret && !shard.HasCredentials() {
-		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), a.Name)
+		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked: make %s a [[user]] with that password", shard.Name(), a.Name, a.Name)
 	}
 	creds, _ := a.Credentials(shard)
 	return creds, nil

@@ -162,6 +162,9 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 
 // noteExecuted is noteDone for an execution.
 func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
+	if changesTables(p.shape.Kind) {
+		x.at.shared.columns.forget()
+	}
 	if p.set == nil {
 		return
 	}

@@ -35,6 +35,9 @@ const (
 	// maxPingAfter bounds how long a server hears nothing of a busy client. A tenth of wait_timeout
 	// bounds it, too.
 	maxPingAfter = 30 * time.Second
+	// otherPingTimeout bounds the ping of a connection that the session can do without: the client's
+	// next command waits for it.
+	otherPingTimeout = time.Second
 	// minPingAfter is a tenth of the shortest possible wait_timeout.
 	minPingAfter = 100 * time.Millisecond
 )
@@ -93,13 +96,18 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		// The client may ask for its last statement's ROW_COUNT(), which a ping would change.
 		return nil
 	}
-	err := ping(c)
+	needed := c == i.at.cur || i.at.needs(c)
+	patience := askTimeout
+	if !needed && i.at.reopens(c) {
+		patience = otherPingTimeout
+	}
+	err := ping(c, patience)
 	var lastWords *protocol.ServerError
 	switch refused := errors.As(err, &lastWords); {
 	case err == nil, refused && !hangup.Seen(c.Conn):
 		c.LastUse = now
 		return nil
-	case c != i.at.cur && !i.at.needs(c):
+	case !needed:
 		c.Close()
 		i.at.forget(c)
 		return nil
@@ -112,8 +120,8 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 }
 
 // ping shows a server that the client of a connection is there.
-func ping(c *backend.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+func ping(c *backend.Conn, patience time.Duration) error {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	err := c.Command(protocol.ComPing, "")

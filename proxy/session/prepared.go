@@ -108,6 +108,16 @@ func (ps *preparedSet) remove(p *prepared) {
 
 func (ps *preparedSet) clear() { ps.byID, ps.latest, ps.texts = nil, nil, 0 }
 
+// onServer reports whether a statement is prepared on any connection.
+func (ps *preparedSet) onServer() bool {
+	for _, p := range ps.byID {
+		if p.conn != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // anyOn reports whether a statement is prepared on a connection.
 func (ps *preparedSet) anyOn(c *backend.Conn) bool {
 	for _, p := range ps.byID {

@@ -47,12 +47,18 @@ const moveAgain = 5 * time.Second
 // connections until the pin ends: no half of its statements may go to one server and the other half
 // to its successor.
 func (a *attachment) follow(routes *backend.Routes) error {
+	for shard, c := range a.conns {
+		if c != a.cur && !routes.Has(shard) && !a.needs(c) {
+			a.forget(c)
+			c.Quit()
+		}
+	}
 	if a.isAt(routes) {
 		a.routes = routes
 		a.above.dropTallies()
 		return nil
 	}
-	if a.state.Pins != 0 || len(a.prepared.byID) > 0 {
+	if a.state.Pins != 0 || a.prepared.onServer() {
 		a.logKept(routes)
 		return nil
 	}
@@ -85,7 +91,7 @@ func (a *attachment) logKept(routes *backend.Routes) {
 	for _, p := range a.state.Pins.List() {
 		names = append(names, p.String())
 	}
-	if len(a.prepared.byID) > 0 {
+	if a.prepared.onServer() {
 		names = append(names, "prepared_statement")
 	}
 	a.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))

@@ -63,8 +63,7 @@ func (s *Session) resetState() {
 // resetInPlace resets a connection that could not be opened again, because the proxy has no
 // password for it.
 func (s *Session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.login.Account.UsesUserCredentials(c.Shard(), s.routes.Default())
-	return err != nil && s.runCommand(c, protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
+	return !s.reopens(c) && s.runCommand(c, protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
 // changeUser checks the new user as a login does. The session then starts anew.
