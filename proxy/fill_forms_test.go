@@ -274,6 +274,55 @@ func TestAStaleListOfColumnsPutsNoNumberIntoAnother(t *testing.T) {
 	}
 }
 
+// The proxy reads the columns before the text runs, so it does not know what a statement in front
+// makes of them.
+func TestRowsWithoutColumnsBehindDDLInOneTextAreRefused(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], func(cfg *mysql.Config) { cfg.MultiStatements = true })
+	before := value(t, c, "SELECT COUNT(*) FROM photos")
+	const insert = "INSERT INTO photos VALUES (NULL, 't', 7, 8)"
+	for _, ddl := range []string{
+		"ALTER TABLE photos MODIFY COLUMN n INT AFTER title", "DROP TABLE photos; CREATE TABLE photos (id BIGINT PRIMARY KEY, n INT, title TEXT, parent INT)",
+		"RENAME TABLE photos TO pictures", "USE " + o.Schemas[0],
+	} {
+		wantError(t, c, 1235, ddl+"; "+insert, "name the columns")
+		wantError(t, c, 1235, ddl+"; INSERT INTO photos SELECT * FROM photos", "name the columns")
+	}
+	if got := value(t, c, "SELECT COUNT(*) FROM photos"); got != before {
+		t.Errorf("got %s rows, want %s, as before", got, before)
+	}
+	exec(t, c, "TRUNCATE photos; "+insert, "ALTER TABLE photos COMMENT 'x'; INSERT INTO photos (title) VALUES ('t')")
+	if got := value(t, c, "SELECT COUNT(*) FROM photos"); got != "2" {
+		t.Errorf("got %s rows, want 2", got)
+	}
+}
+
+// Laravel, for one, prepares the DDL of its migrations.
+func TestPreparedDDLMakesTheProxyLookAtTheColumnsAgain(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	insert := func(row, want string) {
+		t.Helper()
+		first := o.nextNumber(t, "photos")
+		exec(t, c, "INSERT INTO photos VALUES ("+row+")")
+		if got := value(t, c, fmt.Sprintf("SELECT CONCAT_WS(' ', title, parent, n) FROM photos WHERE id >= %d", first)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	insert("NULL, 't', 7, 8", "t 7 8")
+	ddl, err := c.PrepareContext(t.Context(), "ALTER TABLE photos MODIFY COLUMN n INT AFTER title")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ddl.Close()
+	if _, err := ddl.Exec(); err != nil {
+		t.Fatal(err)
+	}
+	insert("NULL, 't', 9, 7", "t 7 9")
+}
+
 func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
 	o := newOracle(t, setup{
 		Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)},

@@ -14,6 +14,7 @@ func (a *analyzer) create() bool {
 			a.st.Words |= TemporaryTable
 			return a.relayed(CreateTemporaryTable)
 		}
+		a.st.Words |= ChangesTable
 		a.tableOfQuery()
 	case lex.KwDatabase, lex.KwSchema:
 		return a.database(CreateDatabase)
@@ -44,7 +45,20 @@ func (a *analyzer) alter() bool {
 		a.storedThenRows()
 		return a.opaque()
 	}
+	if a.Kw == lex.KwTable && !a.togglesKeys() {
+		a.st.Words |= ChangesTable
+	}
 	return a.relayedFromHere(OtherDDL)
+}
+
+// togglesKeys reports whether ENABLE KEYS or DISABLE KEYS, which dumps have, follows the name of a
+// table, which comes next.
+func (a *analyzer) togglesKeys() bool {
+	p := a.peek()
+	for p.Next(); p.Is('.'); p.Next() {
+		p.Next()
+	}
+	return isAnyOf(p.Src[p.Start:p.End], "enable", "disable")
 }
 
 // qualifiers goes past the words between CREATE or ALTER and the object's kind.
@@ -131,6 +145,9 @@ func (a *analyzer) drop() bool {
 		return a.database(DropDatabase)
 	case lex.KwSequence:
 		return a.dropSequence(temporary)
+	}
+	if !temporary && (a.Kw == lex.KwTable || a.Kw == lex.KwTables) {
+		a.st.Words |= ChangesTable
 	}
 	return a.relayedFromHere(OtherDDL)
 }

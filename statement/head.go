@@ -149,7 +149,10 @@ func (a *analyzer) head() bool {
 			return a.other()
 		}
 		return a.proxyStatement(false)
-	case lex.KwRename, lex.KwTruncate, lex.KwGrant, lex.KwRevoke, lex.KwOptimize, lex.KwChecksum, lex.KwCache:
+	case lex.KwRename:
+		a.st.Words |= ChangesTable
+		return a.relayed(OtherDDL)
+	case lex.KwTruncate, lex.KwGrant, lex.KwRevoke, lex.KwOptimize, lex.KwChecksum, lex.KwCache:
 		return a.relayed(OtherDDL)
 	}
 	return a.other()

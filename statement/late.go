@@ -48,7 +48,7 @@ type lateReader struct {
 
 	next   int         // index into st.Calls
 	depth  int         // of parentheses
-	source lex.Keyword // VALUES, VALUE or SET within the rows, else KwNone
+	source lex.Keyword // VALUES, VALUE or SET within the rows; KwNone before; ON or RETURNING behind
 	equals int         // number of = in this assignment of SET
 
 	leader      int  // the first call with a number, or -1
@@ -90,7 +90,7 @@ func (r *lateReader) token(prev *lex.Lexer) bool {
 	case r.source == lex.KwNone && (r.Kw == lex.KwSelect || r.Kw == lex.KwWith || r.Kw == lex.KwTable):
 		return false
 	case r.Kw == lex.KwOn, r.Kw == lex.KwReturning:
-		r.source = lex.KwNone // rows decide how often the values are evaluated
+		r.source = r.Kw // rows decide how often the values are evaluated
 	}
 	return true
 }
@@ -101,7 +101,7 @@ func (r *lateReader) call(prev *lex.Lexer) bool {
 	r.Pos, r.End, r.Kind, r.Ch, r.Kw = c.End, c.End, lex.Punct, ')', lex.KwNone
 	reads := c.Func == LastInsertID || c.Func == LastInsertIDVariable
 	if reads || r.numbers[r.next] {
-		if r.source == lex.KwNone {
+		if r.source != lex.KwValues && r.source != lex.KwValue && r.source != lex.KwSet {
 			return false
 		}
 		r.at, r.whole = r.next, isWholeValue(&r.Lexer, prev, r.source, r.depth) && r.equals < 2

@@ -24,6 +24,7 @@ func TestWhereANumberBecomesLastInsertIDBehindAllThatReadsIt(t *testing.T) {
 		{"INSERT INTO t SET a = NEXTVAL('a'), b = c = LAST_INSERT_ID(), d = 1 + LAST_INSERT_ID()", ""},
 		{"INSERT INTO t SET a = NEXTVAL('a'), b = c = LAST_INSERT_ID()", ""},
 		{"INSERT INTO t VALUES (NEXTVAL('a')) ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", ""},
+		{"INSERT INTO t VALUES (NEXTVAL('a'), 1) ON DUPLICATE KEY UPDATE a = VALUES(a), b = COALESCE(LAST_INSERT_ID(), 0)", ""},
 		{"INSERT INTO t VALUES (NEXTVAL('a')) RETURNING LAST_INSERT_ID()", ""},
 		{"INSERT INTO t SELECT NEXTVAL('a'), LAST_INSERT_ID()", ""},
 		{"SELECT NEXTVAL('a'), LAST_INSERT_ID()", ""},

@@ -120,6 +120,7 @@ const (
 	SequenceStatement
 	// may be a question for ReadSequenceQuestion; so may a text with SystemSchema
 	LooksForSequences
+	ChangesTable // CREATE TABLE, ALTER TABLE, DROP TABLE, RENAME
 )
 
 // ReadsCounts are the words of texts that read row counts or warnings of the last statement.

@@ -202,7 +202,7 @@ var wordNames = []string{
 	"SetsUserVariable", "SetsUserLiteral", "ReadsUserVariable", "UserLock", "TableLock", "GlobalLock",
 	"TemporaryTable", "HandlerOpen", "SQLPrepare", "Into", "LocalInfile", "ConnectionID", "HasNextval",
 	"SequenceFunction", "SystemSchema", "Chain", "Release", "VersionedComment", "ReadByVersion", "ExecutableComment", "UnionWord",
-	"FromTable", "Opaque",
+	"FromTable", "Opaque", "ChangesReading", "CallsProcedure", "MayBringRows", "SequenceStatement", "LooksForSequences", "ChangesTable",
 }
 
 func (w Words) names() string {
@@ -295,6 +295,15 @@ func TestWordsAreFoundWhereTheyAreCodeAndNowhereElse(t *testing.T) {
 		{"flush tables", 0},
 		{"create temporary table t (a int)", TemporaryTable},
 		{"drop temporary table t", TemporaryTable},
+		{"create table t (a int)", ChangesTable},
+		{"drop table if exists t", ChangesTable},
+		{"drop tables t, u", ChangesTable},
+		{"drop trigger t", 0},
+		{"alter table t add a int", ChangesTable},
+		{"alter table d.t disable keys", 0},
+		{"/*!40000 alter table `t` enable keys */", ExecutableComment},
+		{"rename table t to u", ChangesTable},
+		{"truncate table t", 0},
 		{"handler db.t open as h", HandlerOpen},
 		{"handler t read first", 0},
 		{"prepare s from 'x'", SQLPrepare},

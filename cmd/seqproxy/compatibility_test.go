@@ -60,7 +60,8 @@ var (
 		{"LAST_INSERT_ID() behind another statement, if the key is not last in one row", "error 1235, which names the way out", "refused", "NULL", []string{
 			"INSERT INTO t VALUES (1, 'x'); INSERT INTO owned VALUES (NULL, LAST_INSERT_ID())", "SET @a = 1; INSERT INTO owned (a) VALUES (LAST_INSERT_ID()), (LAST_INSERT_ID())",
 		}},
-		{"what routines, triggers, events, views and BEGIN NOT ATOMIC insert", "the proxy does not see it", "relay", "NULL", []string{"BEGIN NOT ATOMIC INSERT INTO owned (a) VALUES ('x'); END", "CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW INSERT INTO owned (a) VALUES ('x')"}},
+		{"without columns, behind CREATE, ALTER, DROP, RENAME or USE in one text", "error 1235, which names the way out", "refused", "NULL", []string{"ALTER TABLE owned ADD b INT; INSERT INTO owned VALUES (NULL, 'x', 5)"}},
+		{"what routines, triggers, events, views, BEGIN NOT ATOMIC, FOR PORTION OF insert", "the proxy does not see it", "relay", "NULL", []string{"BEGIN NOT ATOMIC INSERT INTO owned (a) VALUES ('x'); END", "CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW INSERT INTO owned (a) VALUES ('x')"}},
 	}
 )
 

@@ -166,6 +166,9 @@ func (t *filling) load(i int, b *Binding) Verdict {
 	same := t.same(b.Column)
 	gives := t.in.ReadLoad(&t.st.Tables[i]) && t.in.LoadGives(same)
 	if gives && t.in.LoadsAll {
+		if v := t.refuseChanged(i, b); v.Kind != Go {
+			return v
+		}
 		of := t.columns(i, NeedColumnsNow) // an account that sees fewer columns may have asked before
 		if of == nil {
 			return Verdict{}
@@ -203,6 +206,9 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 		return false, t.query(i, b, key)
 	}
 	if in.NeedsColumns() {
+		if v := t.refuseChanged(i, b); v.Kind != Go {
+			return false, v
+		}
 		of := t.columns(i, NeedColumns)
 		if of == nil {
 			return false, Verdict{}
@@ -218,6 +224,19 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 		}
 	}
 	return t.rowsOf(i, k)
+}
+
+// refuseChanged refuses rows of table i without a list of columns behind a statement that may change
+// the columns: the proxy reads them before the text runs.
+func (t *filling) refuseChanged(i int, b *Binding) Verdict {
+	table := &t.st.Tables[i]
+	for _, before := range t.st.Parts[:min(table.Statement, len(t.st.Parts))] {
+		if before.Words&statement.ChangesTable != 0 || before.Kind == statement.DropDatabase || before.Kind == statement.Use && table.Schema == nil {
+			return notSupported("rows for %s, whose column %s is filled from sequence %s, without a list of columns are not supported behind CREATE, ALTER, DROP, RENAME or USE in one text: "+
+				"name the columns, or send them alone", b.Table, b.Column, b.Sequence)
+		}
+	}
+	return Verdict{}
 }
 
 // columns returns those of table i, or nil if the server has to be asked for them.
