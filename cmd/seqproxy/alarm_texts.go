@@ -16,7 +16,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyRewind"},
-		"a row went back, by a restore or by hand", "run `CHECK SEQUENCE` for each, and `REPAIR SEQUENCE` where it answers Corrupt ([more](#a-row-went-back))",
+		"a row went back, by a restore or by hand", "at once run `REPAIR SEQUENCE` for each, also where `CHECK` says OK ([more](#a-row-went-back))",
 	},
 	{
 		[]string{"SeqproxySuspectInsertIDs"},

@@ -138,7 +138,7 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 	case noSchema:
 		add("login", text, "or name another schema in "+key, "CREATE DATABASE "+quoteName(schema))
 	case tooMany:
-		add("login", text, "", "SET GLOBAL max_connections = 1000")
+		add("login", text, "raise max_connections there, or see who is connected (SHOW PROCESSLIST)")
 	case blocked:
 		add("login", text, "on MySQL TRUNCATE TABLE performance_schema.host_cache", "FLUSH HOSTS")
 	default:

@@ -3,12 +3,12 @@ package main
 // restoreSteps are for docs/operations.md and "seqproxy help restore".
 var restoreSteps = []string{
 	"Stop all proxies.",
-	"Restore the whole schema. Run `DELETE FROM seqproxy.sequence_proxy`. If a group was restored to one server, run `DELETE FROM seqproxy.sequence_holder`, too.",
+	"Restore the whole schema (a replica has it). Run `DELETE FROM seqproxy.sequence_proxy`. If a group was restored to one server, run `DELETE FROM seqproxy.sequence_holder`, too.",
 	"Start one proxy that no application knows: with `-listen` at another port, as the system user of the service.",
 	"Repeat, in their order, the statements about sequences since the dump. The log lines `audit` with `outcome` `done` have them, but not the texts of FORMAT and COMMENT, nor TIME ZONE, RESET and WIDEN. OWNED BY matters most: without it AUTO_INCREMENT gives the keys, and each shard the same.",
-	"For each sequence run `REPAIR SEQUENCE name`. It raises the row above the keys of the column in its OWNED BY, on all shards. Without OWNED BY it compares nothing, and says so: then run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys. Of a [kind](kinds.md), n is a counter; with RESET, one of this period. UUID needs nothing, nor does SNOWFLAKE a minute after its last key.",
+	"For each sequence run `REPAIR SEQUENCE name`. It raises the row above the keys of the column in its OWNED BY, on all shards of this proxy; if others have other shards, start one of each, and run it there, too. Without OWNED BY it compares nothing, and says so: then run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys. Of a [kind](kinds.md), n is a counter; with RESET, one of this period. UUID needs nothing, nor does SNOWFLAKE a minute after its last key.",
 	"Keys since the dump may be in no row: not yet inserted, or deleted. Raise the sequences above those, too, by RESTART.",
-	"Start the proxies. Keep their `state_dir`: it has what each of them reserved itself.",
+	"Stop this proxy, and start all. Keep their `state_dir`: it has what each of them reserved itself.",
 }
 
 // onlyOneSteps are for docs/one-server.md and "seqproxy help lost".
@@ -16,8 +16,8 @@ var onlyOneSteps = []string{
 	"Run `SHOW SEQUENCES` at the admin address of each proxy, and write down `name`, `next`, `cached` and `kind`. A proxy lists only sequences that it has used. Their options were only in the table.",
 	"Make the [account](security.md#the-account-for-sequences) on another server, and write that server's address into the configuration of every proxy.",
 	"Stop all proxies. Start one that no application knows: with `-listen` at another port, as the system user of the service. It makes the tables.",
-	"Make each sequence, with the kind that it had: `CREATE SEQUENCE name OWNED BY table.column`. It begins above the greatest key of all shards. If keys may be in use that are in no row, run `ALTER SEQUENCE name RESTART WITH n`, with n above the greatest `next` plus the sum of all `cached`.",
-	"Start the other proxies. One with a `state_dir` raises the rows above what it reserved itself.",
+	"Make each sequence, with the kind that it had: `CREATE SEQUENCE name OWNED BY table.column`. It begins above the greatest key of all shards of this proxy; if others have other shards, start one of each, and run `REPAIR SEQUENCE` there. If keys may be in use that are in no row, run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys, and above the greatest `next` plus the sum of all `cached`.",
+	"Stop this proxy, and start all. One with a `state_dir` raises the rows above what it reserved itself.",
 }
 
 // lostMembers say how one of several sequence servers is taken out, for docs/members.md and
