@@ -256,16 +256,9 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	return a, nil
 }
 
-// tryPrepare makes the server prepare a text and forget it. It returns the server's error.
+// tryPrepare makes the server prepare a text and forget it. It returns the server's error. It waits
+// for locks as long as the statement itself would.
 func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
-	if err := r.at.client.flush(); err != nil {
-		return err
-	}
-	return r.at.bounded(c, func() error { return r.prepareAndForget(c, sql) })
-}
-
-// tryInsert is tryPrepare for an INSERT. It waits for locks as long as the INSERT itself would.
-func (r *relay) tryInsert(c *backend.Conn, sql []byte) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
