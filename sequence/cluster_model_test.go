@@ -126,7 +126,7 @@ func (r *realCluster) reserve(at int, ceiling, n uint64) (last uint64, err error
 			return err
 		}
 		used := r.v.Rules.Of("photos")
-		taking := store.Taking{Name: "photos", N: n, Used: used, Share: r.v.Share().By(used), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
+		taking := store.Taking{Name: "photos", N: n, Used: used, Share: r.v.Share().By(used), UpTo: limit.UpTo{Grouped: true, Ceiling: ceiling}}
 		if err := r.v.LimitTaking(&taking); err != nil {
 			return errors.Join(r.v.OutcomeOf(err), err)
 		}

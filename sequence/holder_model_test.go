@@ -234,7 +234,7 @@ func (r *realGroup) reserve(at int, name string, ceiling, n uint64, before ...fu
 			return err
 		}
 		used := r.v.Rules.Of(name)
-		taking := store.Taking{Name: name, N: n, Used: used, Share: r.v.Share().By(used), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
+		taking := store.Taking{Name: name, N: n, Used: used, Share: r.v.Share().By(used), UpTo: limit.UpTo{Grouped: true, Ceiling: ceiling}}
 		if err := r.v.LimitTaking(&taking); err != nil {
 			return errors.Join(r.v.OutcomeOf(err), err)
 		}

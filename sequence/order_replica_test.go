@@ -154,7 +154,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	if ceiling <= last {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
 	}
-	taking := store.Taking{Name: "photos", N: 1, Used: v.Rules.Of("photos"), Share: v.Share(), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
+	taking := store.Taking{Name: "photos", N: 1, Used: v.Rules.Of("photos"), Share: v.Share(), UpTo: limit.UpTo{Grouped: true, Ceiling: ceiling}}
 	if err := v.LimitTaking(&taking); err != nil {
 		t.Fatal(err)
 	}

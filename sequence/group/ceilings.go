@@ -80,33 +80,33 @@ func (g *Ceilings) replicates() bool {
 	return g.InForce() && (now == nil || now.Cluster == "")
 }
 
-// Bound returns how far the numbers of a sequence may go at present.
-func (g *Ceilings) Bound(ctx context.Context, conn *sql.Conn, name string) (limit.Bound, error) {
+// UpTo returns how far the numbers of a sequence may go at present.
+func (g *Ceilings) UpTo(ctx context.Context, conn *sql.Conn, name string) (limit.UpTo, error) {
 	if !g.InForce() {
-		return limit.Bound{}, nil
+		return limit.UpTo{}, nil
 	}
 	if ceiling, ok := g.Ceiling(name); ok {
-		return limit.Bound{Grouped: true, Ceiling: ceiling}, nil
+		return limit.UpTo{Grouped: true, Ceiling: ceiling}, nil
 	}
 	now := g.Current()
 	if now == nil {
-		return limit.Bound{}, link.ErrUnchosen
+		return limit.UpTo{}, link.ErrUnchosen
 	}
 	stored, err := g.ReadRow(ctx, conn, name)
 	if err != nil {
-		return limit.Bound{}, err
+		return limit.UpTo{}, err
 	}
 	known, err := g.Limits.Read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
-		return limit.Bound{}, err
+		return limit.UpTo{}, err
 	}
 	l, err := g.Limits.Admitted(known, now, stored.Position())
 	if err != nil {
-		return limit.Bound{}, err
+		return limit.UpTo{}, err
 	}
 	if l.Granted == 0 {
-		return limit.Bound{}, store.OutcomeAtCeiling
+		return limit.UpTo{}, store.OutcomeAtCeiling
 	}
 	g.Learn(name, l.Granted)
-	return limit.Bound{Grouped: true, Ceiling: l.Granted}, nil
+	return limit.UpTo{Grouped: true, Ceiling: l.Granted}, nil
 }

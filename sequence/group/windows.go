@@ -240,7 +240,7 @@ func (g *Ceilings) belowCeiling(ctx context.Context, name string, n uint64) erro
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	to, err := g.Bound(ctx, conn, name)
+	to, err := g.UpTo(ctx, conn, name)
 	if err == nil && to.Grouped && to.Ceiling < n {
 		err = store.OutcomeAtCeiling
 	}

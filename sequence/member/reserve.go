@@ -163,8 +163,8 @@ func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	d := Due{
 		Server:  v,
 		N:       n,
-		Window:  t.Bound.Grouped && v.Ceilings.WindowDue(name, last, n),
-		Witness: t.Bound.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, v.aheadOf(among, name)),
+		Window:  t.UpTo.Grouped && v.Ceilings.WindowDue(name, last, n),
+		Witness: t.UpTo.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, v.aheadOf(among, name)),
 	}
 	if !d.Window && !d.Witness {
 		return Due{}
@@ -182,7 +182,7 @@ type Attempt struct {
 	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers by the old
 	// rule.
 	Grant store.Grant
-	Bound limit.Bound // what limited it
+	UpTo  limit.UpTo // what limited it
 
 	lost uint64       // numbers that were taken, and that nobody gives
 	why  stats.Unused // why nobody gives them
@@ -207,12 +207,12 @@ func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint6
 	if t.Share.Plan != among.Number {
 		return Attempt{Attempt: store.Ended(store.OutcomeOldPlan)}
 	}
-	if t.Bound, err = v.Ceilings.Bound(ctx, conn, name); err != nil {
+	if t.UpTo, err = v.Ceilings.UpTo(ctx, conn, name); err != nil {
 		return failed(err)
 	}
 	if t.Share.Shared() && !planted.Fault(planted.CeilingMember) {
-		t.Bound.Witnessed = true
-		if t.Bound.Recorded, err = v.RecordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
+		t.UpTo.Witnessed = true
+		if t.UpTo.Recorded, err = v.RecordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
 			return failed(err)
 		}
 	}
@@ -268,7 +268,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}
-	did.Grant, did.Bound = g, t.Bound
+	did.Grant, did.UpTo = g, t.UpTo
 }
 
 // MayGive checks, after numbers were taken, that the server is still the one to give them.
@@ -286,7 +286,7 @@ func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, among *Among, t *s
 			return o
 		}
 	}
-	if t.Bound.Grouped && !v.options.OrderWithoutReplica() {
+	if t.UpTo.Grouped && !v.options.OrderWithoutReplica() {
 		if err := v.Ceilings.StillHolds(ctx, conn); err != nil {
 			return err
 		}

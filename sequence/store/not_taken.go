@@ -40,7 +40,7 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return Ended(OutcomeNewRule)
 	case t.full == OutcomeUnwitnessed && stored.ID >= t.below:
 		return Ended(OutcomeUnwitnessed)
-	case t.Bound.Grouped:
+	case t.UpTo.Grouped:
 		return st.refused(ctx, conn, name, &stored)
 	case t.below != 0 && stored.ID >= t.below:
 		return Ended(OutcomeNoRoom)

@@ -29,7 +29,7 @@ type Taking struct {
 	below   uint64 // the id must be below it; 0: any
 	Floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
-	Bound   limit.Bound
+	UpTo    limit.UpTo
 	Node    *link.Choice                      // the node whose ceiling bounds the numbers; nil: none
 	full    Outcome                           // why there is no room below
 	Numbers func(last uint64) segment.Segment // the numbers that end at last
@@ -38,7 +38,7 @@ type Taking struct {
 // LimitTaking writes the statement so that it takes no number beyond a ceiling, the maximum or the
 // numbers recorded elsewhere. It does no I/O. An error is why there is no room, or nobody to ask.
 func (st *Store) LimitTaking(t *Taking) error {
-	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.Bound
+	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.UpTo
 	highest, full := st.Seen.Load().Max, OutcomeNoRoom
 	if rule.Max != 0 {
 		highest = min(highest, rule.Max)
