@@ -46,7 +46,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	if len(c.next) == 0 {
 		return nil
 	}
-	known, err := c.s.members.Known(ctx)
+	known, err := c.s.members.All(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (c *AccountChange) Apply() {
 		l.Use(next)
 	}
 	// This waits, without a bound, while another view of the plan is made.
-	known, _ := c.s.members.Known(context.Background())
+	known, _ := c.s.members.All(context.Background())
 	for _, v := range known {
 		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()

@@ -72,7 +72,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	v := sequence.Inside(s).Known()[0]
+	v := sequence.Inside(s).Servers()[0]
 	busy, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

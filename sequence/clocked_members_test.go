@@ -33,7 +33,7 @@ func wantWorkers(t testing.TB, all []*sequence.Sequences) {
 	for _, s := range all {
 		eventually(t, "a process has workers of two members", func() bool {
 			c := sequence.Inside(s).Cache("photos")
-			return c.Known() && c.Workers() == 2
+			return c.Exists() && c.Workers() == 2
 		})
 	}
 }

@@ -538,8 +538,8 @@ func quietly(what string, f func(s clusterSide)) clusterDeed {
 	return clusterDeed{what: what, do: func(s clusterSide) string { f(s); return "" }}
 }
 
-func adoptOn(at int) clusterDeed {
-	return clusterDeed{what: fmt.Sprint("adopt on ", at), do: func(s clusterSide) string {
+func takeOverOn(at int) clusterDeed {
+	return clusterDeed{what: fmt.Sprint("take over on ", at), do: func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
 			made, err := g.TakeOver(context.Background(), "photos", limit.Holder{})
 			made.SeenOn = nil // addresses differ
@@ -641,7 +641,7 @@ func (p *clusterPair) same(what string, real, model func() string) {
 
 // goesOn makes a node that was written to before the holder, and takes numbers.
 func goesOn(at int) []clusterDeed {
-	return []clusterDeed{takeOn(at, 5), adoptOn(at), openOn(at, 10), takeOn(at, 5)}
+	return []clusterDeed{takeOn(at, 5), takeOverOn(at), openOn(at, 10), takeOn(at, 5)}
 }
 
 // Nodes of a simulated cluster do what those of a Galera cluster do when they die, come back, lag,
@@ -652,19 +652,19 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 	}
 	p := newClusterPair(t, newGaleraCluster(t), simulation.NewGroup(modelledNodes, true, 1, "photos"))
 	all := p.up
-	p.run(takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 5), adoptOn(2), takeOn(2, 5))
+	p.run(takeOn(0, 5), takeOverOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 5), takeOverOn(2), takeOn(2, 5))
 	// Of two writers of one row on two nodes, one is first.
 	p.run(writeOn(0, 1))
 	// A node goes and comes back. Each time another configuration is the holder.
 	p.up = all[:2]
-	p.run(quietly("kill 2", func(s clusterSide) { s.kill(2) }), takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 7))
+	p.run(quietly("kill 2", func(s clusterSide) { s.kill(2) }), takeOn(0, 5), takeOverOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 7))
 	p.up = all
-	p.run(quietly("2 comes back", func(s clusterSide) { s.join(2) }), takeOn(2, 5), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(0, 5))
+	p.run(quietly("2 comes back", func(s clusterSide) { s.join(2) }), takeOn(2, 5), takeOverOn(2), openOn(2, 10), takeOn(2, 5), takeOn(0, 5))
 	// All die. Two of them lag, and begin again.
 	p.run(quietly("1 and 2 are held up", func(s clusterSide) { s.holdUp(1, 2) }), takeOn(0, 50), takeOn(0, 60), takeOn(0, 70))
 	p.up = all[1:]
 	p.run(quietly("all are killed, and 1 and 2 begin again", func(s clusterSide) { s.killAll(); s.beginFrom(1) }),
-		takeOn(1, 5), adoptOn(1), openOn(1, 10), takeOn(1, 5), takeOn(2, 5))
+		takeOn(1, 5), takeOverOn(1), openOn(1, 10), takeOn(1, 5), takeOn(2, 5))
 	// Both die. The one that begins again had not flushed at commit: where the system kept what was
 	// written, nothing is lost; otherwise the node has its state of some moment. Alone it gives
 	// nothing.
@@ -689,12 +689,12 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 		}
 		t.Logf("flush %d: it holds one of %d states", how, len(could))
 		p.up = all[2:]
-		p.run(takeOn(2, 5), adoptOn(2))
+		p.run(takeOn(2, 5), takeOverOn(2))
 		if how == 0 {
 			break // the other one has more, and does not come back
 		}
 		p.up = all[1:]
-		p.run(quietly("1 comes back", func(s clusterSide) { s.join(1) }), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(1, 5))
+		p.run(quietly("1 comes back", func(s clusterSide) { s.join(1) }), takeOverOn(2), openOn(2, 10), takeOn(2, 5), takeOn(1, 5))
 	}
 	t.Log(strings.Join(p.done, "\n"))
 }
@@ -720,7 +720,7 @@ func TestSimulatedClustersDoWhatAReplicationGroupWithAPrimaryDoes(t *testing.T) 
 	// The next primary has not applied what the old one committed, and gives nothing of that.
 	p.run(quietly("0 and 2 are held up", func(s clusterSide) { s.holdUp(0, 2) }), takeOn(1, 50), takeOn(1, 60))
 	p.up = []int{0, 2}
-	p.run(quietly("kill 1", func(s clusterSide) { s.kill(1) }), takeOn(0, 5), adoptOn(0),
+	p.run(quietly("kill 1", func(s clusterSide) { s.kill(1) }), takeOn(0, 5), takeOverOn(0),
 		quietly("they are let go", func(s clusterSide) { s.letGo(0, 2) }))
 	p.run(goesOn(0)...)
 	p.up = all
@@ -743,14 +743,14 @@ func TestSimulatedClustersDoWhatAReplicationGroupOfPrimariesDoes(t *testing.T) {
 	p := newClusterPair(t, newReplicationGroup(t, false), simulation.NewReplicationGroup(modelledNodes, false, 1, "photos"))
 	all := p.up
 	p.run(goesOn(0)...)
-	p.run(takeOn(1, 5), adoptOn(2), takeOn(2, 5), writeOn(0, 1))
+	p.run(takeOn(1, 5), takeOverOn(2), takeOn(2, 5), writeOn(0, 1))
 	// A node that lags takes no number that another one has taken.
 	p.run(quietly("1 is held up", func(s clusterSide) { s.holdUp(1) }), takeOn(0, 7), takeOn(1, 5), takeOn(2, 5),
 		quietly("it is let go", func(s clusterSide) { s.letGo(1) }), takeOn(1, 5))
 	// Nor does it where it lags in the next configuration.
 	p.run(quietly("1 is held up", func(s clusterSide) { s.holdUp(1) }), takeOn(0, 7), takeOn(2, 7))
 	p.up = all[1:]
-	p.run(quietly("kill 0", func(s clusterSide) { s.kill(0) }), takeOn(1, 5), adoptOn(1),
+	p.run(quietly("kill 0", func(s clusterSide) { s.kill(0) }), takeOn(1, 5), takeOverOn(1),
 		quietly("it is let go", func(s clusterSide) { s.letGo(1) }))
 	p.run(goesOn(1)...)
 	p.run(takeOn(2, 5))
@@ -779,7 +779,7 @@ func (p *clusterPair) crash(written, again, other int, loses bool) {
 			s.loseReceived(other)
 		}
 		s.begin(again)
-	}), takeOn(again, 5), adoptOn(again)) // alone it gives nothing
+	}), takeOn(again, 5), takeOverOn(again)) // alone it gives nothing
 	p.up = append(p.up, other)
 	p.run(quietly(fmt.Sprint(other, " comes back"), func(s clusterSide) { s.join(other) }))
 	p.run(goesOn(again)...)

@@ -632,7 +632,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		if rng.IntN(4) == 0 {
 			over = limit.Holder{ID: c.model.Nodes[rng.IntN(modelledNodes)].ID, Term: top.Term + uint64(rng.IntN(2))}
 		}
-		return watched(fmt.Sprintf("adopt over %+v", over)+what, func(g *limit.Group) string {
+		return watched(fmt.Sprintf("take over from %+v", over)+what, func(g *limit.Group) string {
 			made, err := g.TakeOver(ctx, name, over)
 			made.SeenOn = nil // addresses differ
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
@@ -754,7 +754,7 @@ func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(outcomes)) {
 		t.Log(outcomes[what], what)
 	}
-	for _, what := range []string{"adopt done", "open done", "reserve done", "reserve not the holder", "reserve at the ceiling", "still seen", "want done", "grant done"} {
+	for _, what := range []string{"take done", "open done", "reserve done", "reserve not the holder", "reserve at the ceiling", "still seen", "want done", "grant done"} {
 		if outcomes[what] < 3 && !testing.Short() {
 			t.Errorf("%q came %d times: the steps show little", what, outcomes[what])
 		}

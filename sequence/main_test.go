@@ -252,7 +252,7 @@ func settled(t testing.TB, s *sequence.Sequences, name string) {
 	t.Helper()
 	eventually(t, "reservation of "+name+" ends", func() bool {
 		c := sequence.Inside(s).Cache(name)
-		return c.Known() && !c.Reserving()
+		return c.Exists() && !c.Reserving()
 	})
 }
 

@@ -131,7 +131,7 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cover: cover})
 			h := newGivenEver()
 			c := sequence.Inside(s).Cache("photos")
-			if !c.Known() {
+			if !c.Exists() {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				c = sequence.Inside(s).Cache("photos")
 			}

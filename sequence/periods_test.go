@@ -334,7 +334,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	l.take(t, s, "po")
 	eventually(t, "the counters of the next day are made, and filled", func() bool {
 		c := sequence.Inside(s).Cache("po@20270101#counter")
-		return c.Known() && c.Cached() == 20 && sequence.Inside(s).Cache("single@20270101#counter").Known()
+		return c.Exists() && c.Cached() == 20 && sequence.Inside(s).Cache("single@20270101#counter").Exists()
 	})
 	if id := p.id(t, "po@20270101#counter"); id != 20 {
 		t.Errorf("the next day stands at %d", id)
@@ -471,7 +471,7 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 	wantKey(t, l.take(t, other, "po"), "PO-20261231-000001")
 	wantKey(t, l.take(t, s, "po"), "PO-20261231-000002")
-	eventually(t, "the next day is prepared", func() bool { return sequence.Inside(s).Cache("po@20270101#counter").Known() })
+	eventually(t, "the next day is prepared", func() bool { return sequence.Inside(s).Cache("po@20270101#counter").Exists() })
 	mustAlter(t, s, "po", sequence.Alteration{Cache: ref(uint64(5)), Max: ref(uint64(50)), Start: ref(uint64(7)), Comment: ref("orders")})
 	for _, day := range []string{"po#counter", "po@20261231#counter", "po@20270101#counter"} {
 		if n := p.count(t, "SELECT COUNT(*) FROM sequence_options WHERE name = '"+day+"' AND cache = 5 AND maximum = 50 AND start = 7"); n != 1 {

@@ -66,7 +66,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	mustTake(t, s, "raised", 1)
 	ctx := context.Background()
 	frozen := make(chan error)
-	toldFrozen := func(what string, f func() error) {
+	getsFrozen := func(what string, f func() error) {
 		t.Helper()
 		eventually(t, what+" gets the error that it is frozen", func() bool { // or that no answer came in time
 			err := f()
@@ -87,7 +87,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 			t.Errorf("it is described as %+v, %v", st, err)
 		}
 		s.Tune(sequence.Tuning{AllocateTimeout: 200 * time.Millisecond, CreateTable: true, NoDirectWriters: true})
-		toldFrozen("who finds no number in memory", func() error {
+		getsFrozen("who finds no number in memory", func() error {
 			_, err := s.Take(ctx, []byte("empty"), 1)
 			if !errors.As(err, new(*sequence.UnavailableError)) {
 				t.Errorf("without numbers in memory: got %v, want an UnavailableError", err)
@@ -95,9 +95,9 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 			return err
 		})
 		e.wantFrozen(t, 0, "photos")
-		toldFrozen("CREATE", func() error { _, err := s.Create(ctx, sequence.CreateOptions{Name: "new"}); return err })
-		toldFrozen("DROP", func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err })
-		toldFrozen("ALTER", func() error {
+		getsFrozen("CREATE", func() error { _, err := s.Create(ctx, sequence.CreateOptions{Name: "new"}); return err })
+		getsFrozen("DROP", func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err })
+		getsFrozen("ALTER", func() error {
 			_, err := s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: new(uint64(5))})
 			return err
 		})

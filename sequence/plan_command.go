@@ -107,7 +107,7 @@ func (s *Sequences) changeConfig() change.Config {
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, All: t.All()},
 	}
 	for _, v := range s.members.Now().Members {
-		config.Known = append(config.Known, v.Config.Link.Name)
+		config.InUse = append(config.InUse, v.Config.Link.Name)
 	}
 	return config
 }

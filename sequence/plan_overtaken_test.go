@@ -47,7 +47,7 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	ceilingsAhead(s, 400)
 	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	e.overtake(t, s, other, sequence.PlanChange{Add: e.addr(2)}, func(plan uint64) {
-		v := sequence.Inside(other).Known()[2]
+		v := sequence.Inside(other).Servers()[2]
 		if ceiling, err := v.RecordedCeiling(t.Context(), "photos", plan); err != nil || ceiling != 0 {
 			t.Errorf("the ceiling of a member that does not obey the plan yet is %d, %v, want none", ceiling, err)
 		}

@@ -26,9 +26,9 @@ func registeredOn(t *testing.T, p place, s *sequence.Sequences) bool {
 	return n == 1
 }
 
-// wantHeld makes a change that needs proof that no proxy has cached numbers, and wants it refused
+// wantCached makes a change that needs proof that no proxy has cached numbers, and wants it refused
 // because of one proxy.
-func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration, by *sequence.Sequences) {
+func wantCached(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration, by *sequence.Sequences) {
 	t.Helper()
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 	defer stop()
@@ -128,7 +128,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				t.Error("the server does not know of the proxy")
 			}
 			wantRefused(t, a, "photos", sequence.Inside(b).ID())
-			wantHeld(t, a, "users", sequence.Alteration{Order: new(true)}, b)
+			wantCached(t, a, "users", sequence.Alteration{Order: new(true)}, b)
 			wantTaken(t, b, "photos", 2)
 			hears = true
 			sequence.Inside(b).FollowAgain()
@@ -218,7 +218,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 			if !registeredOn(t, e.places[0], b) {
 				t.Error("it does not know of the proxy")
 			}
-			wantHeld(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
+			wantCached(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
 			sequence.Inside(b).FollowAgain()
 			alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
@@ -255,7 +255,7 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 	out.AskAt(time.Now().Add(time.Hour))
 	out.LeaveOut(errors.New("it was away"))
 	sequence.Inside(a).FollowAgain()
-	wantHeld(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
+	wantCached(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
 	sequence.Inside(b).FollowAgain()
 	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }

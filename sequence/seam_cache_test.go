@@ -155,8 +155,8 @@ func cacheOf(q *sequence) Cache {
 	return Cache{q.numbers, q}
 }
 
-// Known reports whether there is one.
-func (c Cache) Known() bool { return c.c != nil }
+// Exists reports whether there is one.
+func (c Cache) Exists() bool { return c.c != nil }
 
 // Cached is how many numbers are in memory.
 func (c Cache) Cached() uint64 {

@@ -47,9 +47,9 @@ func (in Inner) Members() (all []Server) {
 	return all
 }
 
-// Known are all servers that were ever members or configured. Those of the configuration come first.
-func (in Inner) Known() (all []Server) {
-	servers, _ := in.s.members.Known(context.Background())
+// Servers are all that were ever members or configured. Those of the configuration come first.
+func (in Inner) Servers() (all []Server) {
+	servers, _ := in.s.members.All(context.Background())
 	for _, v := range servers {
 		all = append(all, in.server(v))
 	}
@@ -328,9 +328,9 @@ func (v Server) Obey(ctx context.Context, heard store.Changes) error {
 	return v.s.follower.Follow(ctx, v.s.members.Now(), v.v, heard)
 }
 
-// KnownSince is where signs of life are given, and since when.
-func (v Server) KnownSince() (node *link.Node, since time.Time) {
-	return v.v.KnownSince()
+// HeartbeatsTo is where signs of life are given, and since when.
+func (v Server) HeartbeatsTo() (node *link.Node, since time.Time) {
+	return v.v.HeartbeatsTo()
 }
 
 // Lost is how many numbers were lost for a reason.

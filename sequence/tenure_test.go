@@ -74,10 +74,10 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e.Promote(t, 1)
 	v := sequence.Inside(a.Sequences).First()
 	within(t, 2*time.Minute, "signs of life are given to the new one", func() bool {
-		node, _ := v.KnownSince()
+		node, _ := v.HeartbeatsTo()
 		return node == v.Nodes()[1]
 	})
-	if _, since := v.KnownSince(); since.Before(before) {
+	if _, since := v.HeartbeatsTo(); since.Before(before) {
 		t.Errorf("the new primary is known since %v, and began after %v", since, before)
 	}
 	within(t, time.Minute, "the new one is known for long", knows)

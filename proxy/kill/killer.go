@@ -43,13 +43,13 @@ type serverQueue struct {
 
 // order is a command about one connection of a server.
 type order struct {
-	place backend.Place
-	creds backend.Credentials
-	cmd   protocol.Command
-	arg   string
-	tries int
-	done  chan error // has room for the outcome; nil: nothing waits for it
-	left  bool       // guarded by Killer.mu; its caller has given up
+	place     backend.Place
+	creds     backend.Credentials
+	cmd       protocol.Command
+	arg       string
+	tries     int
+	done      chan error // has room for the outcome; nil: nothing waits for it
+	abandoned bool       // guarded by Killer.mu; its caller has given up
 }
 
 // Bounds of the work of a Killer.
@@ -103,15 +103,15 @@ func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Cre
 func (k *Killer) withdraw(o *order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	o.left = true // the worker may be at its login already
+	o.abandoned = true // the worker may be at its login already
 	queue := k.queueLocked(o.place)
 	queue.urgent = slices.DeleteFunc(queue.urgent, func(other *order) bool { return other == o })
 }
 
-func (k *Killer) isLeft(o *order) bool {
+func (k *Killer) isAbandoned(o *order) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return o.left
+	return o.abandoned
 }
 
 // put adds an order to the queue of its server.
@@ -222,7 +222,7 @@ func (k *Killer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (k *Killer) kill(c *backend.Conn, o *order) error {
-	if k.isLeft(o) {
+	if k.isAbandoned(o) {
 		return nil
 	}
 	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {

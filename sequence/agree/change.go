@@ -166,11 +166,11 @@ func (a Definitions) SetValue(ctx context.Context, name string, n uint64, used b
 		if used {
 			after = n + min(r.Rule().Step, math.MaxUint64-n)
 		}
-		held := next
-		if held == 0 {
-			held = g.first(r.Max)
+		upcoming := next
+		if upcoming == 0 {
+			upcoming = g.first(r.Max)
 		}
-		if ok = held != 0 && after >= held; !ok {
+		if ok = upcoming != 0 && after >= upcoming; !ok {
 			return 0, false, nil // run out, or behind
 		}
 		if past > r.ID {
@@ -213,7 +213,7 @@ func (a Definitions) RaiseAbove(ctx context.Context, name string, floor uint64) 
 
 // BeginAgain lets a sequence that has come to its end begin again at its minimum, and says how many
 // numbers are left then.
-func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (left uint64, err error) {
+func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (remaining uint64, err error) {
 	var found segment.Rule
 	began := false
 	alone := Of(&member.Among{Number: v.Share().Plan, Members: []*member.Server{v}}, nil)
@@ -221,12 +221,12 @@ func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64)
 		began = false
 		r := g.merged()
 		found = r.Rule()
-		if left = found.Remaining(r.ID, r.Max); left >= need || !r.Def.Cycle {
+		if remaining = found.Remaining(r.ID, r.Max); remaining >= need || !r.Def.Cycle {
 			return nil // somebody else was faster
 		}
 		r.ID, r.Anchor, r.Version = r.Def.Min-1, r.Def.Min, g.version
 		found = r.Rule()
-		if left = found.Remaining(r.ID, r.Max); left < need {
+		if remaining = found.Remaining(r.ID, r.Max); remaining < need {
 			return nil // it never has so many: nothing is saved
 		}
 		began = true
@@ -239,7 +239,7 @@ func BeginAgain(ctx context.Context, v *member.Server, name string, need uint64)
 		v.Log.Warn("sequence with CYCLE begins again", logfield.Sequence(define.ShownName(name)))
 	}
 	v.Rules.Set(name, found)
-	return left, nil
+	return remaining, nil
 }
 
 // lastBefore is the last number that a sequence does not give after SetValue.

@@ -240,9 +240,9 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 			return of, 0, err
 		}
 	}
-	told := uint64(0)
+	registered := uint64(0)
 	if !e.h.Shared() {
-		if told, err = v.Proxies.HighestVersion(ctx, e.Tx); err != nil {
+		if registered, err = v.Proxies.HighestVersion(ctx, e.Tx); err != nil {
 			return of, 0, err
 		}
 	}
@@ -251,7 +251,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 		// at its end it is nobody's
 		return of, 0, v.WrongResidue(ctx, e.among, of.Name, of.ID, e.h)
 	}
-	return of, max(next, told+1, of.Epoch+1, v.Marks.Epoch(of.Name)+1), nil
+	return of, max(next, registered+1, of.Epoch+1, v.Marks.Epoch(of.Name)+1), nil
 }
 
 // write makes the row and the entry of a name be those of to, with the id at or above at: never

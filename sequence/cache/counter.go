@@ -24,8 +24,8 @@ func (c *counter) next() (n uint64, ok bool) { return c.rule.Next(c.top, c.max) 
 // increment returns the distance between the numbers.
 func (c *counter) increment() uint64 { return max(c.rule.Step, 1) }
 
-// left returns how many numbers remain to the maximum.
-func (c *counter) left() uint64 {
+// remaining returns how many numbers remain to the maximum.
+func (c *counter) remaining() uint64 {
 	if c.max == 0 {
 		return math.MaxUint64
 	}

@@ -26,7 +26,7 @@ func TestACounterKnowsWhatIsLeft(t *testing.T) {
 		{countsBy(1, 5, 0), math.MaxUint64, 0}, // the end is not known
 	} {
 		next, ok := c.of.next()
-		if remaining := c.of.left(); remaining != c.left || ok != (c.next != 0) || ok && next != c.next {
+		if remaining := c.of.remaining(); remaining != c.left || ok != (c.next != 0) || ok && next != c.next {
 			t.Errorf("%+v: %d are left, next is %d, %v; want %d, %d", c.of, remaining, next, ok, c.left, c.next)
 		}
 	}

@@ -23,7 +23,7 @@ func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 		}
 		return want, need
 	}
-	want, need = c.sizes.demand(c.stock.cached, &c.line, c.counter.left(), ahead && !c.stock.full())
+	want, need = c.sizes.demand(c.stock.cached, &c.line, c.counter.remaining(), ahead && !c.stock.full())
 	if want == 0 {
 		c.sizes.idle = false
 	}

@@ -38,7 +38,7 @@ func (s *sizes) choose(now time.Time, z Sizing, given uint64, of *counter) {
 		}
 		return
 	}
-	s.size, s.low = s.pace.Sizes(of.left())
+	s.size, s.low = s.pace.Sizes(of.remaining())
 	s.size = z.Share.By(of.rule).Sized(s.size)
 }
 
@@ -65,10 +65,10 @@ func (s *sizes) rate(now time.Time, given uint64) float64 {
 
 // demand returns how many numbers to reserve with so many cached and so many that remain: want
 // ideally, need at least. Without ahead none are fetched without a waiting caller.
-func (s *sizes) demand(cached uint64, l *line, left uint64, ahead bool) (want, need uint64) {
+func (s *sizes) demand(cached uint64, l *line, remaining uint64, ahead bool) (want, need uint64) {
 	switch {
 	case l.first != nil:
-		return max(s.size, l.needs(), min(l.wanted(), left/segment.CeilingShare)), l.needs()
+		return max(s.size, l.needs(), min(l.wanted(), remaining/segment.CeilingShare)), l.needs()
 	case ahead && (cached < s.low || s.idle && cached < s.whole()):
 		return s.size, 1
 	}

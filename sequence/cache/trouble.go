@@ -17,10 +17,10 @@ type Trouble struct {
 }
 
 // GoesOn records a failure while some numbers remain, and returns the pause after it.
-func (t *Trouble) GoesOn(log *zap.Logger, sequence string, left uint64, err error, timing *Timing) (pause time.Duration) {
+func (t *Trouble) GoesOn(log *zap.Logger, sequence string, remaining uint64, err error, timing *Timing) (pause time.Duration) {
 	if t.Err == nil {
 		t.since = time.Now()
-		log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(sequence)), zap.Uint64("left", left), logfield.Err(err))
+		log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(sequence)), zap.Uint64("left", remaining), logfield.Err(err))
 	}
 	t.Err = err
 	pause = max(t.pause, timing.FirstBackoff)

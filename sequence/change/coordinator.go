@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Log        *zap.Logger
 	Host       string   // who makes the change, for people
-	Known      []string // addresses of the servers in use, at least one
+	InUse      []string // addresses of the servers in use, at least one
 	Interleave string   // of a plan by which one server becomes several
 	Block      uint64
 	// how far above its last number a member may go at most before another records more
@@ -266,7 +266,7 @@ func (c *Coordinator) undo(why error) error {
 func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
 	ask := slices.Concat(now.Members, now.Previous)
 	if now.Number == 0 {
-		ask = append(ask, Member{Address: c.config.Known[0]})
+		ask = append(ask, Member{Address: c.config.InUse[0]})
 	}
 	if add != "" {
 		ask = append(ask, Member{Address: add})

@@ -45,7 +45,7 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	}
 	previous := now.Members
 	if now.Number == 0 {
-		previous = []Member{{Address: config.Known[0]}}
+		previous = []Member{{Address: config.InUse[0]}}
 	}
 	p = Plan{
 		Number: now.Number + 1, State: Proposed, Coordinator: config.Host,

@@ -71,7 +71,7 @@ func (c *Coordinator) outlive() (end func()) {
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	var all []Met
 	var asked, ask []Member
-	for _, address := range c.config.Known {
+	for _, address := range c.config.InUse {
 		ask = append(ask, Member{Address: address})
 	}
 	for len(ask) > 0 {

@@ -54,9 +54,9 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			p := &m.Plans[j]
 			isVoid := void != nil && p.UUID == void.UUID
 			// Another plan was made since, unless who asks has missed one.
-			isLeft := p.State == Proposed && !p.follows(now) && newest.Number <= now.Number
+			isAbandoned := p.State == Proposed && !p.follows(now) && newest.Number <= now.Number
 			isNever := isVoid || p.Vetoed(met)
-			if !p.Open() || p.UUID == now.UUID || !isNever && !isLeft {
+			if !p.Open() || p.UUID == now.UUID || !isNever && !isAbandoned {
 				continue
 			}
 			if why := m.LetGo(ctx, p, !isNever); why != nil {
@@ -94,13 +94,13 @@ func knowledge(ctx context.Context, met []Met, p *Plan) (all []Knowledge, failed
 
 // obey brings a server that is behind to a plan, by what others know. unknown is why some did not
 // tell.
-func obey(ctx context.Context, m *Met, p *Plan, known []Knowledge, unknown error) (brought bool, err error) {
-	has := slices.IndexFunc(known, func(k Knowledge) bool { return k.Complete })
+func obey(ctx context.Context, m *Met, p *Plan, all []Knowledge, unknown error) (brought bool, err error) {
+	has := slices.IndexFunc(all, func(k Knowledge) bool { return k.Complete })
 	switch {
 	case has >= 0:
-		return m.Obey(ctx, p, known[has].Floors, known)
+		return m.Obey(ctx, p, all[has].Floors, all)
 	case len(p.Previous) == 0: // the first plan has none
-		return m.Obey(ctx, p, Floors{}, known)
+		return m.Obey(ctx, p, Floors{}, all)
 	}
 	return false, errors.Join(fmt.Errorf("no member that has the floors of plan %d can be reached", p.Number), unknown)
 }

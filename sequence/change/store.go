@@ -60,11 +60,11 @@ type Settler interface {
 	// Obey has the server obey a plan that is decided. Its rows begin above the floors, and above
 	// what it gave itself. From then on it has a ceiling of each member recorded. brought is false if
 	// it obeyed already.
-	Obey(ctx context.Context, p *Plan, floors Floors, known []Knowledge) (brought bool, err error)
+	Obey(ctx context.Context, p *Plan, floors Floors, all []Knowledge) (brought bool, err error)
 	// LetGo has the server go on as before a change that is never decided, and never accept it. A
 	// server that does not know the change, or has ended it, stays as it is. So does one that is past
-	// proposed where the change was found so and seems left: its coordinator may be at work.
-	LetGo(ctx context.Context, p *Plan, left bool) error
+	// proposed where the change was found so and seems abandoned: its coordinator may be at work.
+	LetGo(ctx context.Context, p *Plan, abandoned bool) error
 }
 
 // Knowledge is what a store tells another that is brought to a plan.

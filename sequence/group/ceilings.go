@@ -42,7 +42,7 @@ type Ceilings struct {
 	// unseen, for ORDER: other nodes did not confirm that the node still is the holder.
 	unseen atomic.Bool
 
-	known limit.Known // by choice of the node in use
+	recorded limit.Recorded // by choice of the node in use
 
 	mu sync.Mutex
 	// failing: the last window could not be opened, which was logged. Guarded by mu.
@@ -62,13 +62,13 @@ func New(tables *store.Store, patience Patience) *Ceilings {
 }
 
 // Learn records a ceiling on the node in use.
-func (g *Ceilings) Learn(name string, ceiling uint64) { g.known.Learn(g.Changes(), name, ceiling) }
+func (g *Ceilings) Learn(name string, ceiling uint64) { g.recorded.Learn(g.Changes(), name, ceiling) }
 
 // Drop forgets the ceiling of a sequence, which turned out to be another one.
-func (g *Ceilings) Drop(name string) { g.known.Drop(name) }
+func (g *Ceilings) Drop(name string) { g.recorded.Drop(name) }
 
 // Ceiling returns that of a sequence on the node in use.
-func (g *Ceilings) Ceiling(name string) (uint64, bool) { return g.known.Get(g.Changes(), name) }
+func (g *Ceilings) Ceiling(name string) (uint64, bool) { return g.recorded.Get(g.Changes(), name) }
 
 // InForce reports whether numbers are given only below a ceiling: the server is a group.
 func (g *Ceilings) InForce() bool { return !planted.Fault(planted.CeilingReplica) && g.Grouped() }

@@ -78,7 +78,7 @@ func (g *Ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string
 	} else {
 		g.Log.Warn("sequences held by another node", append(fields, zap.String("before", made.Before))...)
 	}
-	g.known.Forget()
+	g.recorded.Forget()
 	return nil
 }
 

@@ -17,7 +17,7 @@ func (g *Ceilings) StillHolds(ctx context.Context, conn *sql.Conn) error {
 	if !g.replicates() {
 		return nil
 	}
-	own, err := link.ConnOf(conn)
+	c, err := link.ConnOf(conn)
 	if err != nil {
 		return err
 	}
@@ -25,8 +25,8 @@ func (g *Ceilings) StillHolds(ctx context.Context, conn *sql.Conn) error {
 	switch {
 	case now == nil:
 		return link.ErrUnchosen
-	case now.Node != own.Node:
-		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.Addr, own.Node.Addr, driver.ErrBadConn)
+	case now.Node != c.Node:
+		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.Addr, c.Node.Addr, driver.ErrBadConn)
 	}
 	err = g.Group(conn, now).StillHolds(ctx)
 	g.unseen.Store(err != nil)

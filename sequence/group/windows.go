@@ -29,7 +29,7 @@ func (g *Ceilings) WindowDue(name string, last, n uint64) bool {
 // OpenNext opens the next window of a sequence that reserves n numbers at a time, unless another
 // caller does.
 func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
-	g.known.Once(name, func() {
+	g.recorded.Once(name, func() {
 		if err := g.openWindow(ctx, name, n); g.IsMoved(err) {
 			// Otherwise it is logged; a caller that reaches the ceiling gets the error again.
 			g.Moved()

@@ -43,11 +43,11 @@ func isHome(among []*Server, h segment.Share, home string) store.Outcome {
 // The first time it asks also those that are left out, since they may be left out for the newer
 // plan. Later it asks only those that are up. Where none is, the sequence continues.
 func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server, h segment.Share) error {
-	own, err := link.ConnOf(conn)
+	c, err := link.ConnOf(conn)
 	if err != nil {
 		return err
 	}
-	if own.ConfirmedPlan == h.Plan {
+	if c.ConfirmedPlan == h.Plan {
 		return nil
 	}
 	patience := min(v.timing.Peer, v.TryTime()/2)
@@ -58,7 +58,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 	defer stop()
 	var mu sync.Mutex
 	heard, newer, leaving := 0, false, false
-	others := func(o *Server) bool { return own.AskedPlan != h.Plan || there(o) }
+	others := func(o *Server) bool { return c.AskedPlan != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *Server) {
 		is, ok, err := o.Plans.Membership(limited, o.Pool())
 		changing := false
@@ -83,9 +83,9 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 	case leaving:
 		return store.OutcomeFrozen // this one may be removed
 	}
-	own.AskedPlan = h.Plan
+	c.AskedPlan = h.Plan
 	if heard > 0 {
-		own.ConfirmedPlan = h.Plan
+		c.ConfirmedPlan = h.Plan
 	}
 	return ctx.Err()
 }

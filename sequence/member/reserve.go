@@ -112,14 +112,14 @@ func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch ui
 		t.Err = errEndMoves
 		return v.fit(ctx, name, d.want, d.need)
 	case remedyWitness:
-		left, err := v.raiseByWitness(ctx, among, name, d.n)
+		remaining, err := v.raiseByWitness(ctx, among, name, d.n)
 		switch {
 		case errors.Is(err, store.OutcomeNoRoom):
 			t.Err = errEndMoves
 			return v.fit(ctx, name, d.want, d.need)
-		case err != nil && left >= d.need && left-left%d.need < d.n:
+		case err != nil && remaining >= d.need && remaining-remaining%d.need < d.n:
 			t.Err = err
-			return left - left%d.need, nil // the numbers below may be given
+			return remaining - remaining%d.need, nil // the numbers below may be given
 		}
 		return d.n, err
 	case remedyCeiling:
@@ -311,10 +311,10 @@ func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if stored.Plan != v.Share().Plan {
 		return need, store.OutcomeOldPlan
 	}
-	left := v.Remaining(name, &stored, stored.Max)
+	remaining := v.Remaining(name, &stored, stored.Max)
 	switch {
-	case left >= need:
-		return fitting(left, want, need), nil
+	case remaining >= need:
+		return fitting(remaining, want, need), nil
 	case stored.Def.Cycle:
 		return need, &define.NameError{Name: define.ShownName(name), Err: errCycles}
 	}
@@ -324,8 +324,8 @@ func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint6
 // errCycles: a sequence that restarts at its end has run out.
 var errCycles = fmt.Errorf("%w, and was to begin again", define.ErrExhausted)
 
-// fitting returns how many numbers to reserve, at least need, where left remain.
-func fitting(left, want, need uint64) uint64 {
-	n := max(need, min(want, left/segment.CeilingShare))
+// fitting returns how many numbers to reserve, at least need, where so many remain.
+func fitting(remaining, want, need uint64) uint64 {
+	n := max(need, min(want, remaining/segment.CeilingShare))
 	return n - n%need // whole steps, where the counter moves in steps
 }

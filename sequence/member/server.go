@@ -29,7 +29,7 @@ type Server struct {
 	away     atomic.Bool            // it is left out while others serve
 	forgot   atomic.Bool            // see TakeForgot
 	lowest   lowest
-	recorded limit.Known // its ceilings, by plan
+	recorded limit.Recorded // its ceilings, by plan
 }
 
 // Options are those of a [Server].

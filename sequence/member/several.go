@@ -27,7 +27,7 @@ type Agreement interface {
 	StaysInForce(ctx context.Context, plan uint64) bool
 	// BeginAgain restarts a sequence with CYCLE that has come to its end at its minimum, and
 	// returns how many numbers remain then.
-	BeginAgain(ctx context.Context, v *Server, name string, need uint64) (left uint64, err error)
+	BeginAgain(ctx context.Context, v *Server, name string, need uint64) (remaining uint64, err error)
 }
 
 // Several reserves on one of the members in use: on the only one, on the home of an ORDER sequence,
@@ -181,14 +181,14 @@ func (s *Several) reserveAlone(ctx context.Context, among *Among, name string, w
 	if !errors.Is(err, errCycles) {
 		return g, d, err
 	}
-	left, err := s.agreement.BeginAgain(ctx, v, name, need)
+	remaining, err := s.agreement.BeginAgain(ctx, v, name, need)
 	switch {
 	case err != nil:
 		return store.Grant{}, Due{}, store.WithGrants(err, v.Config.Database)
-	case left < need:
+	case remaining < need:
 		return store.Grant{}, Due{}, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
 	}
-	return v.Reserve(ctx, among, name, fitting(left, want, need), need)
+	return v.Reserve(ctx, among, name, fitting(remaining, want, need), need)
 }
 
 // reserveWithAny reserves with the first member that can.

@@ -39,8 +39,8 @@ func (v *Server) servingFor(seen *Tenure) time.Duration {
 	return time.Since(since)
 }
 
-// KnownSince returns the node that gets the heartbeats, and since when it does.
-func (v *Server) KnownSince() (node *link.Node, since time.Time) {
+// HeartbeatsTo returns the node that gets the heartbeats, and since when it does.
+func (v *Server) HeartbeatsTo() (node *link.Node, since time.Time) {
 	if t := v.tenure.Load(); t != nil {
 		return t.node.Node, t.since
 	}

@@ -56,7 +56,7 @@ func (v *Server) readCeiling(ctx context.Context, on link.Querier, name string, 
 
 // raiseByWitness raises the ceiling of v above n more numbers of a sequence. If no witness can
 // record that, it returns how many that may be taken at once are below the present one.
-func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, n uint64) (left uint64, err error) {
+func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, n uint64) (remaining uint64, err error) {
 	h := v.Share()
 	stored, err := v.Find(ctx, name)
 	if err != nil {
@@ -72,13 +72,13 @@ func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, 
 	if err != nil {
 		return 0, err
 	}
-	left = v.Remaining(name, &stored, min(known, stored.Max))
-	if known > before && left >= n {
+	remaining = v.Remaining(name, &stored, min(known, stored.Max))
+	if known > before && remaining >= n {
 		return 0, nil // somebody else has raised it
 	}
 	ceiling := segment.CeilingAbove(max(position, stored.Position()+width), stored.Max, v.aheadOf(among, name))
 	if err := v.RecordCeiling(ctx, among, h, name, ceiling); err != nil {
-		return left, err
+		return remaining, err
 	}
 	v.recorded.Learn(h.Plan, name, ceiling)
 	return 0, nil

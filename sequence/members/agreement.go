@@ -14,7 +14,7 @@ func (a *Members) FindAll(ctx context.Context, among *member.Among, name string)
 }
 
 // BeginAgain implements [member.Agreement].
-func (a *Members) BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (left uint64, err error) {
+func (a *Members) BeginAgain(ctx context.Context, v *member.Server, name string, need uint64) (remaining uint64, err error) {
 	return agree.BeginAgain(ctx, v, name, need)
 }
 

@@ -94,8 +94,8 @@ func (a *Members) Know(v *member.Server) {
 // Configured are the servers of the configuration, in its order.
 func (a *Members) Configured() []*member.Server { return a.opts.Servers }
 
-// Known are all servers that ever were in use, and those of the configuration, which come first.
-func (a *Members) Known(ctx context.Context) ([]*member.Server, error) {
+// All are all servers that ever were in use, and those of the configuration, which come first.
+func (a *Members) All(ctx context.Context) ([]*member.Server, error) {
 	if err := a.Changing.Acquire(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}

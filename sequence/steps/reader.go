@@ -56,25 +56,25 @@ type handover struct {
 
 // Knowledge implements [change.Reader]. Definitions count from those that were members so far, and
 // proxies from those that accepted, who have all.
-func (s Store) Knowledge(ctx context.Context, p *change.Plan) (known change.Knowledge, err error) {
+func (s Store) Knowledge(ctx context.Context, p *change.Plan) (has change.Knowledge, err error) {
 	var h handover
-	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {
-		return known, err
+	if has.Floors, has.Complete, err = s.floors(ctx, p); err != nil {
+		return has, err
 	}
 	is, _, err := s.Plans.Membership(ctx, s.Pool())
 	if err != nil {
-		return known, err
+		return has, err
 	}
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
 		if h.definitions, err = s.definitions(ctx, p, &is); err != nil {
-			return known, err
+			return has, err
 		}
 	}
-	if known.Complete || is.Plan == p.Number {
+	if has.Complete || is.Plan == p.Number {
 		h.proxies, err = s.Proxies.List(ctx)
 	}
-	known.More = h
-	return known, err
+	has.More = h
+	return has, err
 }
 
 // definitions are those that a server tells of. Until it obeys a plan it tells of no row but those

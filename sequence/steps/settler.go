@@ -14,10 +14,10 @@ import (
 
 // Obey implements [change.Settler]. Each row is set to the member's first position above the
 // floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, all []change.Knowledge) (brought bool, err error) {
 	var theirs handover
 	var lists [][]store.Proxy
-	for _, k := range known {
+	for _, k := range all {
 		h := k.More.(handover)
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
 	}
@@ -87,11 +87,11 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, k
 const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
 
 // LetGo implements [change.Settler].
-func (s Store) LetGo(ctx context.Context, p *change.Plan, left bool) error {
+func (s Store) LetGo(ctx context.Context, p *change.Plan, abandoned bool) error {
 	open := false
 	err := s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)
-		if open = err == nil && now.Open() && (!left || now.State == change.Proposed); !open {
+		if open = err == nil && now.Open() && (!abandoned || now.State == change.Proposed); !open {
 			return err
 		}
 		return s.thaw(ctx, tx, p)

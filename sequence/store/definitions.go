@@ -82,13 +82,13 @@ func (t OptionTable) Copy(ctx context.Context, tx *sql.Tx, theirs []Defined, add
 	if err != nil {
 		return err
 	}
-	own := make(map[string]Defined, len(mine))
+	byName := make(map[string]Defined, len(mine))
 	for _, d := range mine {
-		own[d.Name] = d
+		byName[d.Name] = d
 	}
 	for i := range theirs {
 		d := &theirs[i]
-		known, have := own[d.Name]
+		known, have := byName[d.Name]
 		revived := added && d.Live && !known.Live
 		if have && !revived && (known.Version > d.Version || known.Version == d.Version && known.Live == d.Live) {
 			continue

@@ -48,7 +48,7 @@ var keyForms = []struct {
 	numbersOnly    bool   // refused for texts
 	insertID       bool   // reports the insert id, and nothing else
 	mayRefuse      bool   // may be refused for other kinds of numbers: drivers send a batch as one statement or as many
-	tellsNone      bool   // the driver does not report the key: see "Compatibility"
+	reportsNone    bool   // the driver does not report the key: see "Compatibility"
 }{
 	{name: "insert id", how: "text", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), 'a')", titles: "a", insertID: true},
 	{name: "LAST_INSERT_ID()", how: "rows", sql: "SELECT LAST_INSERT_ID()", titles: "a", insertID: true},
@@ -58,8 +58,8 @@ var keyForms = []struct {
 	{name: "rows, filled in", how: "text", sql: "INSERT INTO %o (title) VALUES ('f'), ('g')", titles: "fg", needsSteady: true},
 	{name: "prepared", how: "prepared", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), ?)", values: []string{"h"}, titles: "h"},
 	{name: "prepared, filled in", how: "prepared", sql: "INSERT INTO %o (title) VALUES (?)", values: []string{"i"}, titles: "i"},
-	{name: "batch", how: "batch", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), ?)", values: []string{"j", "k"}, titles: "jk", tellsNone: true},
-	{name: "batch, filled in", how: "batch", sql: "INSERT INTO %o (title) VALUES (?)", values: []string{"l", "m"}, titles: "lm", tellsNone: true, mayRefuse: true},
+	{name: "batch", how: "batch", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), ?)", values: []string{"j", "k"}, titles: "jk", reportsNone: true},
+	{name: "batch, filled in", how: "batch", sql: "INSERT INTO %o (title) VALUES (?)", values: []string{"l", "m"}, titles: "lm", reportsNone: true, mayRefuse: true},
 	{name: "INSERT ... SELECT", how: "text", sql: "INSERT INTO %t (id, title) SELECT NEXTVAL('%s'), title FROM words ORDER BY title", titles: "no", needsSteady: true, numbersOnly: true},
 	{name: "RETURNING", how: "rows", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), 'p') RETURNING id", titles: "p"},
 }
@@ -141,7 +141,7 @@ func kindTest(t *testing.T, p *place, driver int) {
 				}
 			}
 			texts := of.text != ""
-			cell, wrong := judge(value, keys, len(f.titles), f.tellsNone || texts && f.how != "rows")
+			cell, wrong := judge(value, keys, len(f.titles), f.reportsNone || texts && f.how != "rows")
 			if texts && f.insertID {
 				cell, wrong = "none", ""
 				if got := text(value); got != `["0"]` && got != "[]" {
@@ -174,7 +174,7 @@ func kindTest(t *testing.T, p *place, driver int) {
 }
 
 // judge compares a driver's keys with the rows' keys. cell is "yes" or the error.
-func judge(reported any, keys []string, rows int, tellsNone bool) (cell, wrong string) {
+func judge(reported any, keys []string, rows int, reportsNone bool) (cell, wrong string) {
 	if code, failed := reported.(string); failed {
 		if len(keys) > 0 {
 			wrong = "an error, and rows are there"
@@ -185,7 +185,7 @@ func judge(reported any, keys []string, rows int, tellsNone bool) (cell, wrong s
 	switch {
 	case len(keys) != rows || slices.Contains(keys, "0"):
 		return "no", "rows are missing, or have no key"
-	case tellsNone:
+	case reportsNone:
 		return "yes", ""
 	case len(list) == 0 || list[0] != keys[0]:
 		return "no", "it took the first row for another"

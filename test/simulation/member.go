@@ -230,8 +230,8 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holder
 	return nil
 }
 
-func (m *Member) letGo(p *change.Plan, removed bool) {
-	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || removed && now.State != change.Proposed {
+func (m *Member) letGo(p *change.Plan, abandoned bool) {
+	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || abandoned && now.State != change.Proposed {
 		return
 	}
 	if m.Plan < p.Number && !m.RemovedBefore(p) {

@@ -87,9 +87,9 @@ func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, fro
 }
 
 // LetGo implements [change.Settler].
-func (s Store) LetGo(_ context.Context, p *change.Plan, removed bool) error {
+func (s Store) LetGo(_ context.Context, p *change.Plan, abandoned bool) error {
 	return s.Actor.write(s.Member, "let go", func() error {
-		s.Member.letGo(p, removed)
+		s.Member.letGo(p, abandoned)
 		return nil
 	})
 }
