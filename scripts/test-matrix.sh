@@ -36,7 +36,7 @@ depend=(./statement ./statement/lex ./protocol ./backend ./test/clients ./intern
 # checked, how numbers are reserved on it, groups, the tables, and what its errors mean. The rest
 # is about members, caches and proxies, to which every server is the same.
 depend_in_sequence=(session reserve server_error deadlock read_only rights version_lost alter blank names
-	ticket_table tombstone value group group_galera group_semi group_stale ceiling_cluster adoption_rows order_replica plan_model)
+	ticket_table tombstone value group group_galera group_semi group_stale ceiling_cluster take_over_rows order_replica plan_model)
 for name in "${depend_in_sequence[@]}"; do
 	[ -f "sequence/${name}_test.go" ] || { echo "$0: depend_in_sequence names $name, and there is no sequence/${name}_test.go" >&2 && exit 1; }
 done

@@ -17,7 +17,7 @@ import (
 // A connection to the old node outlives the choice of another one. A takeover that is meant for the
 // new primary does not happen there: the old one lives on alone, and would become the holder again,
 // with windows that the new one gives, too.
-func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
+func TestAConnectionThatStillLeadsToTheNodeBeforeTakesNothingOverThere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
 	old, between, fresh := e.join(t, "old", all), e.join(t, "between", all), e.join(t, "new", all)
@@ -68,7 +68,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 
 // Two proxies find a group without a holder. One has seen none on the primary when the other makes
 // it the holder, and then finds that on the replicas: that is no primary from elsewhere.
-func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
+func TestTwoProxiesHaveTheFirstPrimaryTakeOverAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
 	for round := range 10 {
@@ -90,12 +90,12 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
-		adoptions := 0
+		takeovers := 0
 		for _, m := range []*member{late, fast} {
-			adoptions += m.logs.FilterMessage("sequences held by a node").Len() + m.logs.FilterMessage("sequences held by another node").Len()
+			takeovers += m.logs.FilterMessage("sequences held by a node").Len() + m.logs.FilterMessage("sequences held by another node").Len()
 		}
-		if adoptions != 1 {
-			t.Errorf("round %d: %d adoptions were logged by both proxies together, want 1", round, adoptions)
+		if takeovers != 1 {
+			t.Errorf("round %d: %d take-overs were logged by both proxies together, want 1", round, takeovers)
 		}
 		for _, m := range []*member{late, fast} {
 			if err := m.Close(t.Context()); err != nil {
@@ -107,7 +107,7 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 
 // A proxy sees that the other one of two nodes was taken over after its own, which then dies. The
 // other one is not taken over once more for that, because the dead node would have to confirm it.
-func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
+func TestANodeDoesNotTakeOverFromItsOwnClaim(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
 	a, b := e.join(t, "a", all), e.join(t, "b", all)
@@ -140,7 +140,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 // Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not
 // give numbers yet when the fast one makes it the holder. The dead node would have to confirm a
 // second takeover, and until then no client would get a number.
-func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
+func TestTwoProxiesHaveTheSurvivorOfTwoTakeOverAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	first := e.join(t, "first", &given{})
 	first.take(t, "first", "photos", 5)
@@ -197,7 +197,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 // meanwhile. This node was taken over by another proxy, and the other node after it. What this
 // proxy knew at first is then not enough for the node to be the holder alone, because both would
 // give the same numbers.
-func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
+func TestATakeOverThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	m := e.join(t, "a", &given{})
 	m.take(t, "a", "photos", 5)
@@ -258,7 +258,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := sequence.Inside(a.Sequences).First()
-	if err := v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	if err := v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one took over after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)

@@ -220,13 +220,13 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 		a.take(t, "a", "photos", 15)
 		b.take(t, "b", "photos", 15)
 	}
-	adoptions := 0
+	takeovers := 0
 	for _, m := range []*member{a, b, fresh} {
 		m.wantNothingBack(t)
-		adoptions += m.logs.FilterMessage("sequences held by another node").Len()
+		takeovers += m.logs.FilterMessage("sequences held by another node").Len()
 	}
-	if adoptions != 1 {
-		t.Errorf("%d adoptions were logged by all proxies together, want 1", adoptions)
+	if takeovers != 1 {
+		t.Errorf("%d take-overs were logged by all proxies together, want 1", takeovers)
 	}
 }
 
@@ -711,7 +711,7 @@ func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 
 // A promoted replica may be all that remains of a group, and be configured alone before any proxy
 // has taken it over: its counters are behind.
-func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T) {
+func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItHoldsTheSequences(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
 	a := e.join(t, "a", all, steadySize(40))
@@ -728,7 +728,7 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 	alone := func(o *sequence.Options) { o.Servers[0].Nodes = nil; o.Servers[0].Addr = e.Nodes[1].Addr() }
 	early := e.join(t, "early", all, alone)
 	if n, err := early.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
-		t.Fatalf("named alone before it was adopted: got %d, %v, want ErrUnfit", n, err)
+		t.Fatalf("named alone before it holds the sequences: got %d, %v, want ErrUnfit", n, err)
 	} else {
 		wantText(t, err, "a group", "nodes", "DELETE FROM")
 	}
@@ -772,7 +772,7 @@ func TestAProxyThatNamesThePrimaryOfAGroupAloneGivesNothing(t *testing.T) {
 
 // A server that was to become a group and never did has only itself as the holder, and served alone
 // before. Where another was the holder it may lack numbers.
-func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
+func TestAServerWhoseTakeOverWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	identity, said := "", "@@server_uuid"
 	if p.server.IsMariaDB() {

@@ -27,7 +27,7 @@ const coversAlone = 8
 // takeOverChosen is TakeOver of a node that is writable.
 func (g *Ceilings) takeOverChosen(ctx context.Context, name string, over limit.Holder) error {
 	if err := g.takingOver.Acquire(ctx); err != nil {
-		return fmt.Errorf("wait for an adoption: %w", err)
+		return fmt.Errorf("wait for a take-over: %w", err)
 	}
 	defer g.takingOver.Release()
 	conn, err := g.Conn(ctx)
@@ -64,7 +64,7 @@ func (g *Ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string
 		err = fmt.Errorf("%w: %w", err, store.OutcomeNotHolder)
 	}
 	if err != nil {
-		return fmt.Errorf("adopt node %s: %w", now.Addr, err)
+		return fmt.Errorf("have node %s take over: %w", now.Addr, err)
 	}
 	if made.Term == 0 {
 		return nil // another proxy was faster

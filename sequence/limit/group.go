@@ -101,7 +101,7 @@ type Standing struct {
 
 var (
 	// ErrNotHolder: the chosen node must first take over.
-	ErrNotHolder = errors.New("this node of the sequence server was not adopted yet")
+	ErrNotHolder = errors.New("this node of the sequence server does not hold the sequences yet")
 	// ErrNoRoom: fewer numbers remain.
 	ErrNoRoom = errors.New("so many numbers are not left")
 )

@@ -511,7 +511,7 @@ func TestSchedulesFindWhatIsMissing(t *testing.T) {
 		// TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt
 		"a node that does not flush is a witness": {CountsForgetful: true},
 		// TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber
-		"an adoption begins below a window that one node has seen": {BeginsBelow: true},
+		"a take-over begins below a window that one node has seen": {BeginsBelow: true},
 		"a window is used before a witness has shown it":           {GrantsUnseen: true},
 		// TestWhereAHolderBeforeBeganMayArriveLate
 		"what a holder before wrote comes late": {ForgetsOthers: true},

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOvertaken: the basis of a take-over has changed.
-var ErrOvertaken = errors.New("another proxy adopts it at the same time")
+var ErrOvertaken = errors.New("another proxy has it take over at the same time")
 
 // NoCopyError: the chosen node lacks what the others have, and is writable.
 type NoCopyError struct{ Holder string }
@@ -114,7 +114,7 @@ func (a *takeover) prepare(chosen Record, others []Look, over Holder) error {
 	case over.Over(a.previous):
 		// The node may still give numbers below its ceilings. A claim that is not seen would end
 		// that.
-		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.ID, over.Term, strings.Join(away, "; "))
+		return fmt.Errorf("%s took over after it, in term %d, and does not say so any more: %s", over.ID, over.Term, strings.Join(away, "; "))
 	case cluster && mine.Term == 0 && elsewhere.Term != 0:
 		return fmt.Errorf("%w: what %s has recorded, it has in a moment, or is no copy", ErrOvertaken, at)
 	case a.previous.Term == 0 && len(away) > 0 && !cluster:

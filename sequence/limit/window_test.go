@@ -56,17 +56,17 @@ func TestWindowsOfTicksHaveNothingThatAFailOverSkips(t *testing.T) {
 
 // Whatever sets of nodes confirm a window and show a takeover, a later holder knows of the window,
 // and of each earlier holder.
-func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
+func TestTakeOversMeetWindowsAndEachOther(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		if c, a := Confirmations(n), takeovers(n, false); c+a <= n || 2*a <= n || c > n || a > n {
-			t.Errorf("%d nodes: windows on %d, adoptions on %d: they need not meet", n, c, a)
+			t.Errorf("%d nodes: windows on %d, take-overs on %d: they need not meet", n, c, a)
 		}
 		if a := takeovers(n, true); n > 2 && a != takeovers(n, false) {
 			t.Errorf("%d nodes: %d are enough after another holder, want as many as always", n, a)
 		}
 	}
 	if a := takeovers(2, true); a != 1 {
-		t.Errorf("of two nodes %d must show an adoption after the other one, want the new holder alone", a)
+		t.Errorf("of two nodes %d must show a take-over after the other one, want the new holder alone", a)
 	}
 }
 

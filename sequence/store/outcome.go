@@ -66,7 +66,7 @@ var outcomeTexts = [Outcomes]string{
 	OutcomeNoRoom:      "so many numbers are not left",
 	OutcomeAtCeiling:   "the ceiling of the sequence is reached",
 	OutcomeUnwitnessed: "the numbers would go above the ceiling that the other sequence servers have recorded",
-	OutcomeNotHolder:   "this node of the sequence server was not adopted yet",
+	OutcomeNotHolder:   "this node of the sequence server does not hold the sequences yet",
 	OutcomeMoved:       "another node of the sequence server is to be found",
 	OutcomeOldPlan:     "the plan of the sequence servers was changed meanwhile",
 	OutcomeFrozen: "the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +

@@ -271,7 +271,7 @@ func (g *group) claimed(ctx context.Context) error {
 	return eventually(ctx, backWithin, func() error {
 		yes, err := g.primary.one(ctx, "SELECT `holder` = "+self+" AND `complete` = 1 FROM seqproxy.sequence_holder ORDER BY `term` DESC, `holder` DESC LIMIT 1")
 		if err == nil && yes != "1" {
-			err = fmt.Errorf("no proxy has adopted %s, the new primary", g.primary.name)
+			err = fmt.Errorf("%s, the new primary, does not hold the sequences", g.primary.name)
 		}
 		return err
 	})

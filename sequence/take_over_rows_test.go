@@ -130,7 +130,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 
 // A row that is moved on a node before a takeover records how far the node wants to go. No numbers
 // of that window were given: the sequence goes on where it was moved, and skips none.
-func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
+func TestASequenceThatIsMovedBeforeTheTakeOverSkipsNothing(t *testing.T) {
 	e := startEstate(t, 2, "set")
 	ctx := t.Context()
 	maker := e.join(t, "maker", &given{})
@@ -138,7 +138,7 @@ func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 		t.Fatalf("moved to %d, %v", at, err)
 	}
 	if terms := maker.logs.FilterMessage("sequences held by a node").Len(); terms != 0 {
-		t.Fatal("the node is adopted already, and this shows nothing")
+		t.Fatal("the node holds the sequences already, and this shows nothing")
 	}
 	if made := mustCreate(t, maker.Sequences, sequence.CreateOptions{Name: "made", Start: 100}); made.First != 100 {
 		t.Errorf("it is said to begin at %d", made.First)
