@@ -219,8 +219,8 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	return nil
 }
 
-// sayHighest writes the row of a shard: how the greatest key of the column stands to the counter. It
-// returns the key if a repair raises the counter above it, or 0.
+// sayHighest writes the row of a shard: how the greatest key of the column stands to the counter.
+// It returns the key if a repair raises the counter above it, or 0.
 func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *sequence.State, repair bool) (floor uint64) {
 	goesUp := "goes up to"
 	if !d.Kind.IsPlain() {

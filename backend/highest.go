@@ -96,8 +96,8 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 }
 
 // lookFor calls found for each table on a shard that has the column, as an account sees them. name
-// is the table's with its schema. row is schema, table and column. What found reads on c counts rows
-// that are not committed.
+// is the table's with its schema. row is schema, table and column. What found reads on c counts
+// rows that are not committed.
 func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, schema, table, column string, found func(c *Conn, name, typ string, row [][]byte)) error {
 	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, login)
 	if err != nil {

@@ -143,8 +143,8 @@ func TestASessionStaysOnItsNodeWhileSomethingKeepsItThere(t *testing.T) {
 	}
 }
 
-// Neither a statement that the proxy answers itself, nor an idle connection to another shard, keeps a
-// session where it is.
+// Neither a statement that the proxy answers itself, nor an idle connection to another shard, keeps
+// a session where it is.
 func TestWhatASessionDoesNotNeedKeepsItNowhere(t *testing.T) {
 	t.Run("a prepared statement of the proxy's own", func(t *testing.T) {
 		e, move := moved(t)

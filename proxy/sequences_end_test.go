@@ -152,8 +152,8 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	warned("an execution", got)
 }
 
-// A sequence ends where its column does, so a key that the column refuses moves no counter. Once the
-// column was widened, OWNED BY says so, and goes above the keys that came in meanwhile.
+// A sequence ends where its column does, so a key that the column refuses moves no counter. Once
+// the column was widened, OWNED BY says so, and goes above the keys that came in meanwhile.
 func TestASequenceEndsWithItsColumn(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)

@@ -295,8 +295,8 @@ func TestRowsWithTexts(t *testing.T) {
 	}
 }
 
-// Rows whose keys are filled in leave the insert id and LAST_INSERT_ID() as they are when the client
-// writes the texts itself: 0, or the table's own AUTO_INCREMENT.
+// Rows whose keys are filled in leave the insert id and LAST_INSERT_ID() as they are when the
+// client writes the texts itself: 0, or the table's own AUTO_INCREMENT.
 func TestTheInsertIDOfRowsWithTexts(t *testing.T) {
 	e := newEnv(t, setup{})
 	for i, columns := range []string{"k VARCHAR(20) PRIMARY KEY, n INT", "k VARCHAR(20) UNIQUE, n INT, id BIGINT PRIMARY KEY AUTO_INCREMENT"} {

@@ -27,7 +27,8 @@ type shardTaps struct {
 	mu   sync.Mutex
 	on   bool          // guarded by mu; between begin and take
 	seen []shardPacket // guarded by mu
-	// withSchema are connections with a schema in their login, as those of clients have. Guarded by mu.
+	// withSchema are connections with a schema in their login, as those of clients have. Guarded by
+	// mu.
 	withSchema map[[2]int]bool
 	open       map[[2]int]bool // guarded by mu; those of withSchema that have not ended
 }

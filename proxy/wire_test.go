@@ -21,8 +21,8 @@ import (
 const allFraming = protocol.LongFlag | protocol.Transactions | protocol.MultiStatements | protocol.MultiResults |
 	protocol.PSMultiResults | protocol.SessionTrack | protocol.DeprecateEOF | protocol.LocalFiles
 
-// withoutTracking is allFraming for a login without a schema that needs no server: some servers report
-// session state at every login where tracking was agreed on.
+// withoutTracking is allFraming for a login without a schema that needs no server: some servers
+// report session state at every login where tracking was agreed on.
 const withoutTracking = allFraming &^ protocol.SessionTrack
 
 // wireTimeout bounds every wait of a wire.

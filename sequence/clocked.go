@@ -22,9 +22,9 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// This file is how a sequence of kind SNOWFLAKE has its keys. Its own row says what it is, and up to
-// which tick a column had keys when it was made. For each worker there is one more sequence, whose
-// numbers are the ticks of that worker: `photos#w3`, in the row `photos#w3#counter`. It is a
+// This file is how a sequence of kind SNOWFLAKE has its keys. Its own row says what it is, and up
+// to which tick a column had keys when it was made. For each worker there is one more sequence,
+// whose numbers are the ticks of that worker: `photos#w3`, in the row `photos#w3#counter`. It is a
 // sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
 // numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
 
@@ -42,8 +42,8 @@ type clocked struct {
 	reservedAt time.Time     // guarded by mu; when ticks were last reserved
 }
 
-// newClocked makes the generator of a sequence, nil if its keys have no time. No key is of a tick up
-// to last.
+// newClocked makes the generator of a sequence, nil if its keys have no time. No key is of a tick
+// up to last.
 func newClocked(q *sequence, last uint64) *clocked {
 	if !q.kind.HasClock() {
 		return nil
@@ -260,8 +260,8 @@ func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error)
 	}
 }
 
-// ticksOfCover returns how many ticks last for the cover of the sequence of a worker, by the name of
-// the worker's row; 0 if this process does not use the sequence.
+// ticksOfCover returns how many ticks last for the cover of the sequence of a worker, by the name
+// of the worker's row; 0 if this process does not use the sequence.
 func (s *Sequences) ticksOfCover(row string) uint64 {
 	name, _ := define.WorkerOf(define.ShownName(row))
 	if q := s.names.get([]byte(define.CounterName(name))); q != nil && q.clocked != nil {
@@ -270,9 +270,9 @@ func (s *Sequences) ticksOfCover(row string) uint64 {
 	return 0
 }
 
-// regainTicks has the caches of workers hold the ticks again in which this process, whose caches have
-// ended, gave no key. The next owner of the worker, as this proxy once it is started again, need not
-// wait for those to pass.
+// regainTicks has the caches of workers hold the ticks again in which this process, whose caches
+// have ended, gave no key. The next owner of the worker, as this proxy once it is started again,
+// need not wait for those to pass.
 func (s *Sequences) regainTicks(all []*sequence) {
 	for _, q := range all {
 		if q.clocked == nil {

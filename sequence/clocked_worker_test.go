@@ -117,8 +117,8 @@ func TestAWorkerWhoseRowWasDeletedIsNotBegunAgain(t *testing.T) {
 	}
 }
 
-// The tables are restored from before a worker's row was made. The process that has only this worker,
-// and remembers what it reserved, goes on above that.
+// The tables are restored from before a worker's row was made. The process that has only this
+// worker, and remembers what it reserved, goes on above that.
 func TestAWorkerOfAProcessThatRemembersBeginsAgainAfterARestore(t *testing.T) {
 	p := newPlace(t)
 	k, l, dir := snow(t), new(keyLedger), t.TempDir()

@@ -16,8 +16,8 @@
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
 // Each change there has a version. Package follow has this process hear of it, obey it (follow.go,
-// cache/revise.go) and say so in its entry among the proxies, which a restart that goes down waits for
-// (restart.go).
+// cache/revise.go) and say so in its entry among the proxies, which a restart that goes down waits
+// for (restart.go).
 //
 // Beyond that the files go together by their names. Several servers divide the numbers by
 // segment.Share. plan*.go are how the set of them is changed. Packages group and limit are a server
@@ -25,9 +25,9 @@
 // numbers). Package floor is what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, Cache.Reserving,
-// Follower.Lock, Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu. One
-// that is held while a server is asked is an await.Lock: a caller that waits for it gives up with
-// its context. Others guard the fields of one type for a few lines.
+// Follower.Lock, Follower.obeying, members.Members.Changing, Sequences.mu, Cache.mu, Notices.mu.
+// One that is held while a server is asked is an await.Lock: a caller that waits for it gives up
+// with its context. Others guard the fields of one type for a few lines.
 //
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because
 // a segment is committed before its first number leaves.

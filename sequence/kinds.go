@@ -19,8 +19,8 @@ import (
 // finds no row, and would not use counters as keys. A kind never changes under one name, not even
 // after DROP: two functions of one counter could give one key.
 
-// withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters:
-// see either of [store.Table].
+// withoutHidden leaves out the rows of workers and periods, and plain rows beside those of
+// counters: see either of [store.Table].
 func withoutHidden(rows []store.Row) []store.Row {
 	rows = slices.DeleteFunc(rows, func(r store.Row) bool { return define.IsHidden(r.Name) })
 	counters := make(map[string]bool)
@@ -117,8 +117,8 @@ const (
 	Bytes
 )
 
-// FormOf returns what the keys of a sequence are. TakeRun alone gives those that are no numbers, one
-// by one. A sequence that does not exist has Numbers. Errors are those of Exists.
+// FormOf returns what the keys of a sequence are. TakeRun alone gives those that are no numbers,
+// one by one. A sequence that does not exist has Numbers. Errors are those of Exists.
 func (s *Sequences) FormOf(ctx context.Context, name []byte) (Form, error) {
 	q, err := s.find(ctx, name, s.patience(ctx))
 	switch {

@@ -25,10 +25,10 @@ import (
 
 // This file is how the counter of FORMAT ... RESET begins again. The row of the sequence `po` says
 // what it is, and its counter stands still. For each period there is one more sequence of the same
-// kind: `po@20261125`, in the row `po@20261125#counter`. It is a sequence as any other, so ceilings,
-// floors, groups and fail-overs hold for its numbers; but nobody reaches it by that name. The clock
-// is read once for a key: the name of the counter and the date in the key are made of that. So a
-// wrong clock makes a wrong date, and no key twice.
+// kind: `po@20261125`, in the row `po@20261125#counter`. It is a sequence as any other, so
+// ceilings, floors, groups and fail-overs hold for its numbers; but nobody reaches it by that name.
+// The clock is read once for a key: the name of the counter and the date in the key are made of
+// that. So a wrong clock makes a wrong date, and no key twice.
 
 // periodRows is where the counters of periods are, as the sequence servers have them.
 type periodRows interface {
@@ -377,8 +377,8 @@ func (p *periods) past(at time.Time) (over []*period) {
 	return over
 }
 
-// prepare makes the counter of the next period, with numbers in memory where CACHE asks for some: an
-// outage when it begins is not noticed, if it is shorter than they last.
+// prepare makes the counter of the next period, with numbers in memory where CACHE asks for some:
+// an outage when it begins is not noticed, if it is shorter than they last.
 func (p *periods) prepare(next kind.Period) (done bool) {
 	of, err := p.meet(p.seq.owner.ctx, next)
 	if err != nil {
@@ -409,8 +409,8 @@ func (q *sequence) untilReset(d time.Duration) time.Duration {
 	return d
 }
 
-// presentRows are the rows of a list that people see. Of a sequence whose counter begins again it is
-// that of the present period, if there is one.
+// presentRows are the rows of a list that people see. Of a sequence whose counter begins again it
+// is that of the present period, if there is one.
 func (s *Sequences) presentRows(rows []store.Row) []store.Row {
 	var counts map[string]store.Row
 	for i := range rows {
@@ -442,8 +442,8 @@ func (s *Sequences) presentRow(ctx context.Context, base *store.Row) (store.Row,
 	return s.members.Find(ctx, is)
 }
 
-// presentName is the name of the row that counts for a sequence at a moment; ok is false if that is its
-// own.
+// presentName is the name of the row that counts for a sequence at a moment; ok is false if that is
+// its own.
 func presentName(r *store.Row, at time.Time) (stored string, ok bool) {
 	if !r.Def.Kind.Resets() || define.IsPeriod(r.Name) {
 		return "", false

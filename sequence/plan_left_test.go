@@ -80,8 +80,9 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	}
 }
 
-// A member is lost, removed, and comes back as it was. A proxy that has not heard of that gives none
-// of its numbers, which the others may give by now: it asks them before its first reservation there.
+// A member is lost, removed, and comes back as it was. A proxy that has not heard of that gives
+// none of its numbers, which the others may give by now: it asks them before its first reservation
+// there.
 func TestARemovedMemberThatIsBackGivesNothingToAProxyThatHasNotHeard(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s, stale := e.open(t), e.open(t)

@@ -13,8 +13,8 @@ import (
 	"seqproxy/sequence/member"
 )
 
-// restart has a sequence, or the counter of a period, continue at a lower number, if no other proxy is
-// registered: one that is not gives no numbers.
+// restart has a sequence, or the counter of a period, continue at a lower number, if no other proxy
+// is registered: one that is not gives no numbers.
 func (s *Sequences) restart(ctx context.Context, name string, a Alteration, ofPeriod bool) (Altered, error) {
 	r, stop := s.requestWithin(ctx, s.timing.confirm)
 	defer stop()

@@ -187,8 +187,8 @@ func TestARowThatWasDeletedIsNotMadeAgainByItself(t *testing.T) {
 	}
 }
 
-// Somebody makes the tables anew, as test suites do with their schema. A proxy that lives on makes its
-// sequence again by itself, above all that it gave.
+// Somebody makes the tables anew, as test suites do with their schema. A proxy that lives on makes
+// its sequence again by itself, above all that it gave.
 func TestASequenceOfTablesThatWereMadeAnewIsMadeByItself(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	s := p.open(t, steadySize(100), func(o *sequence.Options) { o.CreateUnknown = true })
@@ -210,8 +210,8 @@ func TestASequenceOfTablesThatWereMadeAnewIsMadeByItself(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row and makes the sequence again, above the keys of its column, on a proxy that
-// has not used it. Another one has numbers above those in memory.
+// Somebody deletes the row and makes the sequence again, above the keys of its column, on a proxy
+// that has not used it. Another one has numbers above those in memory.
 func TestACreateInPlaceOfADeletedRowGivesNoNumberThatOthersHave(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
@@ -248,8 +248,8 @@ func TestACreateInPlaceOfADeletedRowGivesNoNumberThatOthersHave(t *testing.T) {
 	}
 }
 
-// A sequence was dropped before it gave a number, or since it was moved. It is made again, by people or
-// by itself.
+// A sequence was dropped before it gave a number, or since it was moved. It is made again, by
+// people or by itself.
 func TestASequenceThatWasDroppedUnusedIsMadeAgain(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	creates := func(o *sequence.Options) { o.CreateUnknown = true }
@@ -271,8 +271,8 @@ func TestASequenceThatWasDroppedUnusedIsMadeAgain(t *testing.T) {
 	wantTaken(t, s, "photos", 1_000_001)
 }
 
-// Somebody deletes the row on the one of two servers that has given the highest numbers, and makes the
-// sequence anew on a proxy that has not used it.
+// Somebody deletes the row on the one of two servers that has given the highest numbers, and makes
+// the sequence anew on a proxy that has not used it.
 func TestASequenceWhoseRowIsDeletedOnOneServerIsNotMadeAnew(t *testing.T) {
 	for name, anew := range map[string]func(s *sequence.Sequences) error{
 		"DROP and CREATE": func(s *sequence.Sequences) error {
@@ -306,8 +306,8 @@ func TestASequenceWhoseRowIsDeletedOnOneServerIsNotMadeAnew(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row of a sequence whose keys are of the time, or of no counter, while others use
-// it. It has no number of that row, and cannot say where it goes on.
+// Somebody deletes the row of a sequence whose keys are of the time, or of no counter, while others
+// use it. It has no number of that row, and cannot say where it goes on.
 func TestASequenceWhoseRowGivesNothingIsMadeAgainAfterThatWasDeleted(t *testing.T) {
 	for _, kind := range []string{"SNOWFLAKE", "UUID", "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY"} {
 		p := newPlace(t)
@@ -343,8 +343,8 @@ func TestThatASequenceIsNotMadeByItselfIsRememberedForAMoment(t *testing.T) {
 	wantTaken(t, late, "photos", 1000)
 }
 
-// An ALTER has reached one of two servers when its proxy died, and then somebody deletes the row there.
-// The next proxy takes that for no DROP.
+// An ALTER has reached one of two servers when its proxy died, and then somebody deletes the row
+// there. The next proxy takes that for no DROP.
 func TestARowThatIsDeletedWhereTheLastChangeIsWasNotDropped(t *testing.T) {
 	f := newFleet(t, 2)
 	createOn(t, f.open(t), "photos")
@@ -362,7 +362,8 @@ func TestARowThatIsDeletedWhereTheLastChangeIsWasNotDropped(t *testing.T) {
 	mustTake(t, f.open(t), "photos", 1)
 }
 
-// Somebody makes the row of a dropped sequence by hand, alters the sequence, and deletes the row again.
+// Somebody makes the row of a dropped sequence by hand, alters the sequence, and deletes the row
+// again.
 func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	creates := func(o *sequence.Options) { o.CreateUnknown = true }
@@ -381,8 +382,8 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row of a sequence that a column owns. Made again without the column, it would
-// leave the column's keys to each shard.
+// Somebody deletes the row of a sequence that a column owns. Made again without the column, it
+// would leave the column's keys to each shard.
 func TestASequenceInPlaceOfADeletedRowSaysWhatBecomesOfItsColumn(t *testing.T) {
 	for name, kind := range map[string]string{"a plain one": "", "with keys of a kind": "FORMAT 'PO-{n:6}'"} {
 		t.Run(name, func(t *testing.T) {

@@ -62,8 +62,8 @@ func (in Inner) Step(c Cache, n uint64) error {
 	return err
 }
 
-// End ends what is in memory of a sequence that is gone, and Ending is how many reservations of such
-// ones are in flight.
+// End ends what is in memory of a sequence that is gone, and Ending is how many reservations of
+// such ones are in flight.
 func (in Inner) End(name string) { in.s.end(name) }
 
 // Ending is for how many names a reservation outlives its sequence.
@@ -238,8 +238,8 @@ type Reserver interface {
 	GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
 }
 
-// ReserveFrom has all numbers come from another reserver, which may use the one before. Nothing is in
-// flight.
+// ReserveFrom has all numbers come from another reserver, which may use the one before. Nothing is
+// in flight.
 func (c Cache) ReserveFrom(wrap func(Reserver) Reserver) {
 	s := c.q.owner
 	s.reserver = inward{wrap(outward{s.reserver})}

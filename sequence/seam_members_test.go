@@ -248,8 +248,8 @@ func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Gr
 	return granted(g), err
 }
 
-// ReserveFrom is a reservation of one number that began when the members were as in a view, and goes
-// on now.
+// ReserveFrom is a reservation of one number that began when the members were as in a view, and
+// goes on now.
 func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, error) {
 	g, _, err := v.v.Reserve(ctx, &was.w.Among, name, 1, 1)
 	return granted(g), err

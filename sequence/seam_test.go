@@ -22,7 +22,8 @@ type Inner struct{ s *Sequences }
 // Inside is the way in.
 func Inside(s *Sequences) Inner { return Inner{s} }
 
-// StopFollowing waits for the round that runs. No change is heard of from then on, until FollowAgain.
+// StopFollowing waits for the round that runs. No change is heard of from then on, until
+// FollowAgain.
 func (in Inner) StopFollowing() { in.s.follower.Lock.MustAcquire() }
 
 // FollowAgain ends StopFollowing.

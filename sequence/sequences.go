@@ -147,8 +147,8 @@ type Taken struct {
 	// used 75, 90 or 99 percent of what it has. The first who takes numbers then is told, once for
 	// each of these marks.
 	Notice string
-	// Text is the key where keys are texts, or with Binary bytes: one was asked for, and First and Step
-	// say nothing.
+	// Text is the key where keys are texts, or with Binary bytes: one was asked for, and First and
+	// Step say nothing.
 	Text   string
 	Binary bool
 }
@@ -375,8 +375,8 @@ func (s *Sequences) lookUp(name string) (any, error) {
 // errOutdated: what was found may be, and its cache would not hear of the change again.
 var errOutdated = errors.New("options were changed each time while it was looked up")
 
-// sequenceFor returns the cache of a row that was found under name, making it if it is new. changes is
-// what obeyed said before; errOutdated: that has risen.
+// sequenceFor returns the cache of a row that was found under name, making it if it is new. changes
+// is what obeyed said before; errOutdated: that has risen.
 func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*sequence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

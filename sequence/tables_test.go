@@ -93,7 +93,8 @@ func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	}
 }
 
-// Somebody drops the first table. A proxy makes no empty one in its place, whose numbers others have.
+// Somebody drops the first table. A proxy makes no empty one in its place, whose numbers others
+// have.
 func TestAFirstTableThatIsGoneIsNotMadeAgain(t *testing.T) {
 	p := newPlace(t)
 	creates := func(o *sequence.Options) { o.CreateUnknown = true }

@@ -98,8 +98,8 @@ func (s *Sequences) raise(ctx context.Context, q *sequence, floor uint64) (chang
 }
 
 // Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see
-// [ticket.Tables.Named]) or, if name is nil, of all. Those of sequences that nobody has reserved after
-// are given back; the others are a gap. Errors are those of Drop.
+// [ticket.Tables.Named]) or, if name is nil, of all. Those of sequences that nobody has reserved
+// after are given back; the others are a gap. Errors are those of Drop.
 func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	if !s.begin() {
 		return ErrClosed

@@ -44,8 +44,8 @@ func mayBringRows(sql []byte) bool {
 }
 
 // blocks follows a text in which semicolons may be part of a block. It finds another statement that
-// inserts rows after that, outside of all blocks. Only BEGIN and CASE count as blocks: what stands in
-// IF, LOOP and others, without a BEGIN around them, is taken for another statement.
+// inserts rows after that, outside of all blocks. Only BEGIN and CASE count as blocks: what stands
+// in IF, LOOP and others, without a BEGIN around them, is taken for another statement.
 type blocks struct {
 	brings bool
 	depth  int  // number of open BEGIN and CASE, each closed by END

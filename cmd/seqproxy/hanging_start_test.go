@@ -7,8 +7,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A server lets the proxy in, and then answers nothing: init_connect waits. The proxy starts all the
-// same, and stops.
+// A server lets the proxy in, and then answers nothing: init_connect waits. The proxy starts all
+// the same, and stops.
 func TestAServerThatHangsBehindTheLoginHoldsUpNeitherStartNorStop(t *testing.T) {
 	s := mysqltest.StartUnsynced(t)
 	s.Exec(t, "CREATE USER plain@'%' IDENTIFIED BY 'secret'", "GRANT SELECT ON *.* TO plain@'%'", "SET GLOBAL init_connect = 'DO SLEEP(600)'")

@@ -91,7 +91,8 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	p.end(0)
 }
 
-// A service manager gives a stop a limited time. So it hears of the stop when all clients have left.
+// A service manager gives a stop a limited time. So it hears of the stop when all clients have
+// left.
 func TestTheServiceManagerIsToldOfAStopWhenClientsHaveLeft(t *testing.T) {
 	m, p := beginManaged(t)
 	m.next()

@@ -153,8 +153,8 @@ func (o *outage) row(all answer, f *flow) (cached, remaining, rate float64) {
 	return cached, remaining, rate
 }
 
-// awaitFilled waits until memory has all numbers for the cover and a few seconds more, at a rate that is
-// measured well.
+// awaitFilled waits until memory has all numbers for the cover and a few seconds more, at a rate
+// that is measured well.
 func (o *outage) awaitFilled(limit time.Duration) {
 	o.t.Helper()
 	begin, spare := time.Now(), min(o.cover/2, 5*time.Second).Seconds()

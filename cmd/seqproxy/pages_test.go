@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -115,6 +116,75 @@ func TestNoLineOfAPageIsTooLong(t *testing.T) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
 				t.Errorf("%s has a line of %d characters, want %d at most: %.60s...", path, n, most, line)
 			}
+		}
+	}
+}
+
+// TestNoCommentIsTooWide reads all Go files but those of testdata.
+func TestNoCommentIsTooWide(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, line := range wideComments(string(text)) {
+			t.Errorf("%s has a comment of more than %d columns: %.60s...", path, mostColumns, line)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 500 {
+		t.Errorf("read %d files, want more: the test does not see them", files)
+	}
+}
+
+const mostColumns = 100
+
+// directive is a line that a program reads, or the name of the tool that a line is for.
+var directive = regexp.MustCompile(`^//[a-z]+:`)
+
+// wideComments returns the lines that are nothing but a comment and are too wide, where a tab is
+// one column. Directives and addresses cannot be cut.
+func wideComments(code string) (lines []string) {
+	for line := range strings.Lines(code) {
+		line = strings.TrimRight(line, "\r\n")
+		comment := strings.TrimLeft(line, "\t ")
+		if strings.HasPrefix(comment, "//") && utf8.RuneCountInString(line) > mostColumns && !directive.MatchString(comment) && !strings.Contains(comment, "://") {
+			lines = append(lines, comment)
+		}
+	}
+	return lines
+}
+
+func TestAWideCommentIsSeen(t *testing.T) {
+	fits := "// " + strings.Repeat("x", mostColumns-3)
+	for name, c := range map[string]struct {
+		line string
+		wide bool
+	}{
+		"as wide as may be":      {fits, false},
+		"one more":               {fits + "x", true},
+		"behind a tab":           {"\t" + fits, true},
+		"of several bytes each":  {"// " + strings.Repeat("漢", mostColumns-3), false},
+		"a directive":            {"//nolint:" + fits, false},
+		"an address":             {fits + " https://example.org/", false},
+		"code with a comment":    {"x := 1 " + fits, false},
+		"code without a comment": {strings.Repeat("x", 2*mostColumns), false},
+	} {
+		if got := wideComments(c.line + "\n"); len(got) > 0 != c.wide {
+			t.Errorf("%s: got %q, wide should be %v", name, got, c.wide)
 		}
 	}
 }

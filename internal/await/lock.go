@@ -2,8 +2,8 @@ package await
 
 import "context"
 
-// Lock is a lock that is kept while a server is asked, which may not answer. A caller with a context
-// gives up with that.
+// Lock is a lock that is kept while a server is asked, which may not answer. A caller with a
+// context gives up with that.
 type Lock chan struct{}
 
 // NewLock returns a free lock.

@@ -226,8 +226,8 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 	return t.rowsOf(i, k)
 }
 
-// refuseChanged refuses rows of table i without a list of columns behind a statement that may change
-// the columns: the proxy reads them before the text runs.
+// refuseChanged refuses rows of table i without a list of columns behind a statement that may
+// change the columns: the proxy reads them before the text runs.
 func (t *filling) refuseChanged(i int, b *Binding) Verdict {
 	table := &t.st.Tables[i]
 	for _, before := range t.st.Parts[:min(table.Statement, len(t.st.Parts))] {
@@ -379,8 +379,8 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	return Verdict{}
 }
 
-// certain reports whether an expression is nothing but a NEXTVAL, which is never empty. In a list of
-// SELECT the name of NEXT VALUE FOR name may have been taken for an alias.
+// certain reports whether an expression is nothing but a NEXTVAL, which is never empty. In a list
+// of SELECT the name of NEXT VALUE FOR name may have been taken for an alias.
 func (t *filling) certain(v *statement.InsertValue) bool {
 	call := t.st.CallFrom(v.Start)
 	return call != nil && call.Func == statement.Nextval && call.End >= v.End

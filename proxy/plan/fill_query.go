@@ -125,8 +125,8 @@ func refusedQuery(b *Binding, text string) Verdict {
 	return refuse(Refusal{Why: NotSupported, Text: RefusedQuery(b, text)})
 }
 
-// RefusedQuery names the column in a refusal of an INSERT ... SELECT, which may be that of a form of
-// NEXTVAL.
+// RefusedQuery names the column in a refusal of an INSERT ... SELECT, which may be that of a form
+// of NEXTVAL.
 func RefusedQuery(b *Binding, text string) string {
 	text = strings.Replace(text, outOfForm, outOfQuery, 1)
 	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)

@@ -19,5 +19,6 @@
 //   - executor runs prepared statements.
 //
 // Other packages do the rest: state has what the client has set, plan decides from data, keys takes
-// numbers, ticket serves ticket tables, login queues logins, kill ends statements, and stats counts.
+// numbers, ticket serves ticket tables, login queues logins, kill ends statements, and stats
+// counts.
 package session

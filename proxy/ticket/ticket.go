@@ -39,8 +39,8 @@ func NewTables(listed []Table) Tables {
 	return tables
 }
 
-// listed returns the listed table that a statement means; where the current schema is not known, one
-// that it may mean.
+// listed returns the listed table that a statement means; where the current schema is not known,
+// one that it may mean.
 func (tables Tables) listed(schema, table []byte, s *state.State) *Table {
 	candidates := tables[string(table)]
 	for i := range candidates {

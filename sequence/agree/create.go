@@ -170,9 +170,9 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// refuseUnsaidOwner refuses to make a sequence whose row somebody deleted, and which a column owned,
-// unless the statement says what becomes of the column. If the column lost its sequence, each shard
-// would give its keys. A tombstone has no options.
+// refuseUnsaidOwner refuses to make a sequence whose row somebody deleted, and which a column
+// owned, unless the statement says what becomes of the column. If the column lost its sequence,
+// each shard would give its keys. A tombstone has no options.
 func (g *Agreed) refuseUnsaidOwner(o *New) error {
 	if g.best == nil || g.live || o.OrReplace || o.Unowned || !o.OwnedBy.IsZero() || g.best.Def.OwnedBy.IsZero() || define.IsHidden(g.name) {
 		return nil

@@ -22,8 +22,8 @@ func (a Definitions) fits(d *define.Definition) error {
 	return nil
 }
 
-// fits refuses a name that is too long for the rows of its sequence, and ticks that are too many for
-// them.
+// fits refuses a name that is too long for the rows of its sequence, and ticks that are too many
+// for them.
 func fits(v *member.Server, d *define.Definition) error {
 	layout := v.Seen.Load()
 	if most := layout.Max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {

@@ -37,8 +37,8 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 	return c.plan.checkWriters(c.asked, &c.config)
 }
 
-// planFor returns the plan that a change leads to. Its number, and the ids of its members, are found
-// when they are asked.
+// planFor returns the plan that a change leads to. Its number, and the ids of its members, are
+// found when they are asked.
 func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	if asked.Add != "" && asked.Force {
 		return p, invalid("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
@@ -252,9 +252,9 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 	return nil
 }
 
-// ordersAway makes sure that a member that is missing is the home of no ORDER sequence. Numbers that
-// it gives on are below those that others begin with: not the same, but in no order. The operator may
-// have said that it gives none.
+// ordersAway makes sure that a member that is missing is the home of no ORDER sequence. Numbers
+// that it gives on are below those that others begin with: not the same, but in no order. The
+// operator may have said that it gives none.
 func (c *Coordinator) ordersAway(all []Sequence) error {
 	p := &c.plan
 	missing := slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == c.missing })

@@ -49,8 +49,8 @@ func TestHistories(t *testing.T) {
 		p.TakeAll(name, 9)
 		return p
 	}
-	// lateRow is a change that adds B, before A accepts it: A is frozen, and somebody makes a row there.
-	// far reaches A alone.
+	// lateRow is a change that adds B, before A accepts it: A is frozen, and somebody makes a row
+	// there. far reaches A alone.
 	lateRow := func(t *testing.T) (e *estate, c *simulation.Actor, far, near *simulation.Proxy) {
 		t.Helper()
 		e = blocks(2, 1)
@@ -390,8 +390,8 @@ func TestHistories(t *testing.T) {
 			return e
 		}},
 		// X has read which plan is in force, and stands still. Others remove R, and propose to add D,
-		// which X takes for a proposal that was left. Who sees that a newer plan is in force than his lets
-		// nobody go by that, and a server that was frozen since stays so.
+		// which X takes for a proposal that was left. Who sees that a newer plan is in force than his
+		// lets nobody go by that, and a server that was frozen since stays so.
 		{"a proxy that stood still unfreezes no member that has accepted meanwhile", func(t *testing.T) *estate {
 			e, still := stoodStill(t)
 			far := e.NewProxy("far")
@@ -591,8 +591,8 @@ func TestAMissingMemberCountsWithItsOwnCeiling(t *testing.T) {
 	}
 }
 
-// A member that is there, and whose tables cannot be read, gives numbers perhaps. It is not taken out
-// as one that is missing.
+// A member that is there, and whose tables cannot be read, gives numbers perhaps. It is not taken
+// out as one that is missing.
 func TestAMemberThatDoesNotTellIsNotMissing(t *testing.T) {
 	e := (&scenario{name: "history", servers: 3, members: 3}).start(simulation.Faults{})
 	p := e.NewProxy("proxy")

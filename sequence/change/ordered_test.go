@@ -8,8 +8,8 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// A sequence becomes one with ORDER while its home is taken out, which the coordinator alone does not
-// reach. Who reaches nobody else would give lower numbers there than others have got.
+// A sequence becomes one with ORDER while its home is taken out, which the coordinator alone does
+// not reach. Who reaches nobody else would give lower numbers there than others have got.
 func TestWhatBecomesTheHomeOfAnOrderSequenceIsNotTakenOutUnseen(t *testing.T) {
 	e := (&scenario{name: "taken out", servers: 3, members: 3}).start(simulation.Faults{})
 	near, far := e.NewProxy("near"), e.NewProxy("far")

@@ -205,7 +205,8 @@ func (p *Plan) Meets(all []Plan, base uint64) (other *Plan) {
 }
 
 // ObeysAnother reports whether a member of a plan in force obeys another one of its number. First
-// plans can be two, where proxies have made them at one moment of servers that are not all the same.
+// plans can be two, where proxies have made them at one moment of servers that are not all the
+// same.
 func (t *Report) ObeysAnother(p *Plan) bool {
 	return t.Plan == p.Number && HasMember(p.Members, t.ID) && slices.ContainsFunc(t.Plans, func(known Plan) bool {
 		return known.Number == p.Number && known.State == InForce && known.UUID != p.UUID

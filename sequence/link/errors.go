@@ -18,8 +18,8 @@ const (
 	rolledBackAtCommit   = 3101
 )
 
-// lockDeadlock is the storage engine's error in ER_ERROR_DURING_COMMIT where a replication group has
-// applied another member's commit meanwhile.
+// lockDeadlock is the storage engine's error in ER_ERROR_DURING_COMMIT where a replication group
+// has applied another member's commit meanwhile.
 const lockDeadlock = " 149 "
 
 // IsMomentary reports whether a concurrent change by another may explain a finding.

@@ -23,7 +23,8 @@ import (
 // where nobody sees it. A witness that obeys the new plan records nothing under the old one.
 //
 // A witness has a row in the table of limits: `giver` is the member whose numbers these are, `term`
-// the plan, and `wanted` the ceiling. The member itself has such a row too, and obeys its `granted`.
+// the plan, and `wanted` the ceiling. The member itself has such a row too, and obeys its
+// `granted`.
 //
 // A ceiling is far away, so that a member can be alone for long. At most that many numbers are
 // skipped when it is removed.

@@ -58,8 +58,8 @@ func (a *Members) Clock(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
-// there to record a higher one. To try would take long.
+// Recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody
+// is there to record a higher one. To try would take long.
 func (a *Members) Recordable(ctx context.Context, name string, from uint64) (bool, error) {
 	w := a.Now()
 	if !w.Several() || len(w.Live()) > 1 {

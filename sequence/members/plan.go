@@ -194,9 +194,9 @@ func checkShare(h *segment.Share) error {
 	return nil
 }
 
-// serverLocked is the server of a member: the one at its address in the plan, unless that says that it
-// is another one and some other says that it is this; else one that is reached with the account of
-// the first.
+// serverLocked is the server of a member: the one at its address in the plan, unless that says that
+// it is another one and some other says that it is this; else one that is reached with the account
+// of the first.
 func (a *Members) serverLocked(m change.Member, met []change.Met) (*member.Server, error) {
 	at := slices.IndexFunc(a.all, func(v *member.Server) bool {
 		return slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address })
@@ -254,8 +254,8 @@ func errCopied(v *member.Server, first, second string) error {
 		"name each sequence server once, by its address in the plan if there is one; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
 }
 
-// errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the two
-// a number may be of two members.
+// errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the
+// two a number may be of two members.
 func errTwoPlans(v *member.Server, plan *change.Plan) error {
 	return v.Unfit(v.Table.Plan, fmt.Sprintf("its plan %d is another one than that of %s: proxies whose configurations name different sequence servers have each made one", plan.Number, change.Addresses(plan.Members)),
 		"name the same sequence servers in all configurations, stop all proxies, raise all rows above what is in use (docs: Backup and restore), DELETE FROM "+v.Table.Plan+" and "+v.Table.Member+

@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Reserve returns a segment of at most want and at least need numbers, which are the caller's alone.
-// It is of the member that comes next.
+// Reserve returns a segment of at most want and at least need numbers, which are the caller's
+// alone. It is of the member that comes next.
 func (a *Members) Reserve(ctx context.Context, name string, want, need uint64) (g store.Grant, err error) {
 	err = a.Under(ctx, func(w *View) error {
 		var left member.Due

@@ -43,8 +43,8 @@ func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, i
 	return s.Limits.Begin(ctx, tx, p, is.ID, goes)
 }
 
-// reportAbove tells of rows that nobody has frozen and that went on above the floors: the member was
-// believed to be gone.
+// reportAbove tells of rows that nobody has frozen and that went on above the floors: the member
+// was believed to be gone.
 func (s Store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)

@@ -39,8 +39,8 @@ func (s Store) EachRow(ctx context.Context, on link.Querier, locking string, f f
 	return rows.Err()
 }
 
-// saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved by
-// hand since others were.
+// saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved
+// by hand since others were.
 func (s Store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	end, saved := s.Seen.Load().Max, s.Table.PlanStart+".`saved`"
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+

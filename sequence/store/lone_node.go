@@ -11,9 +11,9 @@ import (
 )
 
 // CheckLoneNode refuses a server without other nodes that has holders of a group in its tables. Its
-// counters may stand below what another one gave, and nothing would raise them. Or it is the holder,
-// or was when it was last seen: numbers that are taken of it alone go above all that the next holder
-// knows of.
+// counters may stand below what another one gave, and nothing would raise them. Or it is the
+// holder, or was when it was last seen: numbers that are taken of it alone go above all that the
+// next holder knows of.
 func (s *Schema) CheckLoneNode(ctx context.Context, c link.Raw) error {
 	if s.Grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil

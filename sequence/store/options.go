@@ -77,8 +77,8 @@ func Tombstone() Entry {
 	return e
 }
 
-// Dropped reports whether an entry without a row is a tombstone, or says how far a row had come that
-// a fail-over lost. Else somebody has deleted the row.
+// Dropped reports whether an entry without a row is a tombstone, or says how far a row had come
+// that a fail-over lost. Else somebody has deleted the row.
 func (e *Entry) Dropped() bool { return e.Anchor == 0 || e.Floor > e.Past }
 
 // Rule returns the rule of the entry. Its anchor is the lowest that gives the same numbers: a rule

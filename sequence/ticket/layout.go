@@ -103,7 +103,8 @@ func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error)
 const grantRights = "GRANT SELECT, INSERT, DELETE, TRIGGER, LOCK TABLES on its schema to the user"
 
 // showsTriggers reports whether a line of SHOW GRANTS has the right without which MySQL shows no
-// trigger. One for a pattern of schemas does not count: it ends where the schema has one of its own.
+// trigger. One for a pattern of schemas does not count: it ends where the schema has one of its
+// own.
 func (t *Table) showsTriggers(grant string) bool {
 	rights, on, _ := strings.Cut(strings.TrimPrefix(grant, "GRANT "), " ON ")
 	if rights != "ALL PRIVILEGES" && !slices.Contains(strings.Split(rights, ", "), "TRIGGER") {

@@ -46,8 +46,8 @@ type Group struct {
 	*World
 	Nodes   []*Node
 	Cluster bool
-	// GroupReplication makes the cluster behave as MySQL's group replication: nodes learn of a configuration
-	// before they have applied what was committed before it, and commit meanwhile.
+	// GroupReplication makes the cluster behave as MySQL's group replication: nodes learn of a
+	// configuration before they have applied what was committed before it, and commit meanwhile.
 	GroupReplication bool
 	// Single allows writes to one node of a cluster at a time.
 	Single bool

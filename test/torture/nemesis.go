@@ -48,8 +48,8 @@ func newNemesis(w *world) *nemesis {
 }
 
 // rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when
-// all are healed. Each fault comes before any comes again. Where a busy machine needs longer it goes
-// on until there were least, for no more than three times as long.
+// all are healed. Each fault comes before any comes again. Where a busy machine needs longer it
+// goes on until there were least, for no more than three times as long.
 func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, least int, rng *rand.Rand) {
 	begun := time.Now()
 	until := begun.Add(limit)

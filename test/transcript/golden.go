@@ -30,8 +30,8 @@ func SystemServer(t *testing.T, s *mysqltest.Server) {
 }
 
 // Compare fails the test if got differs from testdata/transcripts/NAME.txt. With -update it writes
-// the file. again are the lines of questions whose answers are remembered for a time, so that a slow
-// machine asks them more often.
+// the file. again are the lines of questions whose answers are remembered for a time, so that a
+// slow machine asks them more often.
 func Compare(t testing.TB, name, got string, again ...string) {
 	t.Helper()
 	path := filepath.Join("testdata", "transcripts", name+".txt")

@@ -18,15 +18,15 @@ import (
 	"strings"
 )
 
-// hub is the room in which a command lives: there a reader follows it function by function. Of every
-// other room he reads what is called from outside of it, and stops there.
+// hub is the room in which a command lives: there a reader follows it function by function. Of
+// every other room he reads what is called from outside of it, and stops there.
 const hub = "proxy/session"
 
 // module is the import path of this module.
 const module = "seqproxy"
 
-// calls says which functions of the module each of its functions calls, both as "room name", such as
-// "protocol *Conn.Write". What is called through an interface is "*.Write", in no room, or
+// calls says which functions of the module each of its functions calls, both as "room name", such
+// as "protocol *Conn.Write". What is called through an interface is "*.Write", in no room, or
 // "protocol *.take" if only types of that room can have the method.
 type calls map[string][]string
 
