@@ -1,5 +1,8 @@
 // Command seqproxy is a proxy that speaks the MySQL protocol. It answers NEXTVAL('name') with keys
 // and relays everything else to the MySQL servers behind it.
+//
+// Start at program.run, which tells the commands apart. serve.go runs the proxy, and wiring.go
+// makes its options of the configuration.
 package main
 
 import (

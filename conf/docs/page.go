@@ -1,5 +1,5 @@
 // Package docs makes docs/config.md from its own text and tables of all keys. The tables come from
-// the structs of package conf and the comments of their fields.
+// the structs of package conf and the comments of their fields. Start at [Page].
 package docs
 
 import (

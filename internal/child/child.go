@@ -1,5 +1,5 @@
 // Package child runs programs that must not outlive this one: servers of a test, targets of a
-// benchmark.
+// benchmark. Start at [Start].
 package child
 
 import (

@@ -1,5 +1,5 @@
 // Package demo shows what the proxy promises. It takes keys through a proxy at a steady rate, kills
-// one server behind it after the other, and counts the keys that came twice.
+// one server behind it after the other, and counts the keys that came twice. Start at [Run].
 package demo
 
 import (

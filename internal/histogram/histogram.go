@@ -1,4 +1,6 @@
 // Package histogram counts durations in fixed ranges.
+//
+// Start at [Histogram]. [Shared] is one for several goroutines.
 package histogram
 
 import (

@@ -1,6 +1,8 @@
 // Package logfield has the names of fields in log lines, so that a field with one meaning has the
 // same name in all lines. Fields that only one part of the proxy uses are in that part.
 // docs/log-events.md lists all of them.
+//
+// Start at [Err] and the functions above it: each makes a field, by one of the names.
 package logfield
 
 import (

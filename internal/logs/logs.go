@@ -2,6 +2,8 @@
 // file. The file can be opened again after somebody has moved it away. Lines are not buffered. Of
 // many similar lines most are only counted. A log that cannot be written stops nothing: lines are
 // dropped, and their number is logged when writing works again.
+//
+// Start at [Open].
 package logs
 
 import (

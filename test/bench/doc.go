@@ -7,6 +7,6 @@
 // is checked, because a broken target is often a fast one. A wrong answer ends the target's part in
 // that table and is printed instead of its figures.
 //
-// Start reading at run in main.go. The workloads are in plan.go, and their limits in limits.go. The
+// Start at run in main.go. The workloads are in plan.go, and their limits in limits.go. The
 // exit status does not depend on the figures: a missed limit is a line in the last table.
 package main

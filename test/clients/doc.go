@@ -2,6 +2,8 @@
 // against a private server, and through the program seqproxy in front of it, and compare the
 // results.
 //
+// Start at [TestThroughTheProxyAsDirectly], which goes through all clients.
+//
 // testdata has a script for each driver. It is started as
 //
 //	SCRIPT HOST PORT USER PASSWORD SCHEMA
@@ -13,10 +15,8 @@
 //
 // Other programs insert rows without knowing their keys: drivers, which report generated keys
 // (testdata/keys), and object-relational mappers, which also make the tables. They use
-// AUTO_INCREMENT,
-// NEXTVAL, and keys that the proxy fills in. In each step, the keys that a program assumes must be
-// the
-// rows' keys.
+// AUTO_INCREMENT, NEXTVAL, and keys that the proxy fills in. In each step, the keys that a program
+// assumes must be the rows' keys.
 //
 // Each client also connects to a proxy without a server: where only keys are served, and at the
 // admin address. Its statements there must be in proxy/testdata/connecting.txt, which the proxy's

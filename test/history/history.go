@@ -1,6 +1,8 @@
 // Package history checks that numbers were given in the order of time. Tests record the numbers
 // that callers got of an ORDER sequence, and when they asked and were answered. porcupine
 // (https://github.com/anishathalye/porcupine) says whether that is linearizable.
+//
+// Start at [History].
 package history
 
 import (

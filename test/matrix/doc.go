@@ -11,4 +11,6 @@
 //
 // The tests of this package also have the checklist of what a proxy has to do right, and look for a
 // test of each point.
+//
+// Start at [Runs], the results of all runs.
 package matrix

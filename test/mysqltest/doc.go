@@ -4,9 +4,9 @@
 //
 //	func TestMain(m *testing.M) { mysqltest.Main(m) }
 //
-// It then calls [Shared] if any server will do, with a schema of its own from [Server.Schema]. It
-// calls [Start] for a server that the test configures, kills or restarts. A start takes about 0.2
-// s.
+// Start at [Shared], which is for tests to which any server will do, with a schema of their own
+// from [Server.Schema]. [Start] is for a server that the test configures, kills or restarts. A
+// start takes about 0.2 s.
 //
 // The server is the mariadbd or mysqld in PATH, or the one in the environment variable
 // SEQPROXY_TEST_SERVER. If there is none, tests fail with the command that installs one: a skipped

@@ -11,6 +11,8 @@
 // the receiver of an answer leaves before the last piece (Shopify/toxiproxy 2.12: link.go, write
 // returns and nothing takes what comes). Here the receiver of a stream takes everything, so that
 // each chain ends.
+//
+// Start at [Link], which is the way to one address.
 package network
 
 import (

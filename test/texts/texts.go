@@ -1,4 +1,6 @@
 // Package texts has SQL statements for the tests of everything that reads SQL.
+//
+// Start at [Corpus].
 package texts
 
 import "seqproxy/statement/lex"

@@ -8,8 +8,8 @@
 // faults.go are what happens to them (faults_admin.go: what people do; faults_disk.go;
 // faults_group.go: fail-overs; faults_clock.go), and history.go is what every client received
 // and when. After the faults the checks read the history (check_*.go), and report.go prints one
-// screen. run.go goes through that in order. A new fault is a function and a line in faults.go,
-// a new way to take keys the same in kinds.go.
+// screen. Start at [Run], which goes through that in order. A new fault is a function and a line in
+// faults.go, a new way to take keys the same in kinds.go.
 //
 // Each process counts its numbers, and at its end in order logs what happened to those that it
 // reserved (check_counts.go). The counters have to add up, and to agree with what clients

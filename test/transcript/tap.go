@@ -1,8 +1,8 @@
 // Package transcript lets tests record the packets between programs that speak MySQL's protocol,
 // and compare them with a file.
 //
-// A [Tap] stands between two programs and shows each packet. [Names] removes from the text what
-// differs from run to run. [Compare] reads the file, or writes it with -update.
+// Start at [Tap], which stands between two programs and shows each packet. [Names] removes from the
+// text what differs from run to run. [Compare] reads the file, or writes it with -update.
 package transcript
 
 import (

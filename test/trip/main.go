@@ -5,6 +5,8 @@
 // The proxy runs in this process, before a private server. A command is counted from its first byte
 // until the proxy waits for the next one. Only what runs in each of many runs of it counts: that
 // leaves out what goes on at the same time.
+//
+// Start at run.
 package main
 
 import (

@@ -1,5 +1,7 @@
 // Command cmd writes docs/config.md. Usage, in the folder of package conf:
 // go run ./docs/cmd FILE
+//
+// Start at run.
 package main
 
 import (

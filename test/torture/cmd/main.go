@@ -1,5 +1,5 @@
 // Command cmd tortures seqproxy: see package seqproxy/test/torture. It exits with 1 if something is
-// wrong.
+// wrong. Start at run.
 package main
 
 import (
