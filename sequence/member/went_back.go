@@ -207,7 +207,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 		}
 		before[name] = mark
 	}
-	rows, err := v.RowsOf(ctx, names)
+	rows, err := v.StandsOf(ctx, names)
 	if err != nil {
 		v.Log.Debug("rows not looked at", logfield.Err(err))
 		return
@@ -218,7 +218,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	for i := range rows {
 		r := &rows[i]
 		switch {
-		case r.Def.Cycle:
+		case r.Cycle:
 			v.lowest.overlook(r.Name)
 			continue
 		case r.Plan != h.Plan || r.Epoch != before[r.Name].Epoch || r.Epoch != v.Marks.Epoch(r.Name) || r.ID >= v.Seen.Load().Max:
@@ -238,7 +238,7 @@ func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 
 // holdsAt reports whether a node of a group gives numbers from where a row was seen on it. If not,
 // the row is of an earlier holder and came late: the node raises it when it takes over.
-func (v *Server) holdsAt(ctx context.Context, node uint64, r *store.Row) bool {
+func (v *Server) holdsAt(ctx context.Context, node uint64, r *store.Stand) bool {
 	if !v.Grouped() {
 		return true
 	}

@@ -188,26 +188,36 @@ func (st *Store) ParseID(name string, id sql.NullString) (uint64, error) {
 	return n, nil
 }
 
-// RowsOf reads the rows of these names, without rows whose id is none. It does not say whether they
-// are frozen.
-func (st *Store) RowsOf(ctx context.Context, names []string) ([]Row, error) {
+// Stand is where a row stands, without its options: every proxy reads it all the time.
+type Stand struct {
+	Name  string // as stored
+	ID    uint64 // the last number given, or the highest of the column if the row is frozen
+	Plan  uint64 // the plan that the server obeyed at the read
+	Epoch uint64
+	Cycle bool
+}
+
+// StandsOf reads where the rows of these names stand, without rows whose id is none.
+func (st *Store) StandsOf(ctx context.Context, names []string) ([]Stand, error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	rows, err := conn.QueryContext(ctx, st.Table.rows("")+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
+	rows, err := conn.QueryContext(ctx, st.Table.stands()+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var all []Row
+	all := make([]Stand, 0, len(names))
 	for rows.Next() {
-		switch r, err := st.scanRow(rows); {
-		case err == nil:
-			all = append(all, r)
-		case !errors.Is(err, link.ErrUnfit):
+		var is Stand
+		var id sql.NullString
+		if err := rows.Scan(&is.Name, &id, &is.Plan, &is.Epoch, &is.Cycle); err != nil {
 			return nil, err
+		}
+		if is.ID, err = st.ParseID(is.Name, id); err == nil {
+			all = append(all, is)
 		}
 	}
 	return all, rows.Err()

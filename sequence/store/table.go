@@ -164,6 +164,12 @@ func (t Table) rows(proxy string) string {
 		" FROM " + t.Sequence + " AS s LEFT JOIN " + t.Options + " AS o ON o.`name` = s.`name`"
 }
 
+// stands selects what a [Stand] has.
+func (t Table) stands() string {
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + t.obeyed() + ", IFNULL(o.`epoch`, 0), IFNULL(o.`cycle`, 0) FROM " +
+		t.Sequence + " AS s LEFT JOIN " + t.Options + " AS o ON o.`name` = s.`name`"
+}
+
 // one selects the row that a name means, as rows does.
 func (t Table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 

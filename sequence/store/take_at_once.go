@@ -85,8 +85,11 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, befo
 		return a
 	}
 	// From here on the row has moved: after any fault the numbers are not used.
-	if err == nil && !link.IsOff(readOnly) {
-		err = st.ReadOnly()
+	if !link.IsOff(readOnly) {
+		defer link.Discard(conn) // see verify
+		if err == nil {
+			err = st.ReadOnly()
+		}
 	}
 	if errors.Is(err, errChanged) {
 		if stored, err = st.ReadRow(ctx, conn, t.Name); err != nil {

@@ -28,7 +28,8 @@ func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, answered
 	}
 	if !link.IsOff(readOnly) {
 		// An account with SUPER can write there all the same, while another server may already be
-		// the primary.
+		// the primary. The next connection leads there.
+		link.Discard(conn)
 		return st.unverified(st.ReadOnly())
 	}
 	stored, err := st.ReadRow(ctx, conn, t.Name)
