@@ -41,9 +41,13 @@ func (n *Node) lastMet() meeting {
 	return n.met
 }
 
+// erOfflineMode is MySQL's error for everybody but its administrators, as in a member that its group
+// has expelled.
+const erOfflineMode = 3032
+
 func refusesAll(code uint16) bool {
 	switch code {
-	case mysql.ER_CON_COUNT_ERROR, mysql.ER_HOST_IS_BLOCKED, mysql.ER_HOST_NOT_PRIVILEGED, mysql.ER_SERVER_SHUTDOWN:
+	case mysql.ER_CON_COUNT_ERROR, mysql.ER_HOST_IS_BLOCKED, mysql.ER_HOST_NOT_PRIVILEGED, mysql.ER_SERVER_SHUTDOWN, erOfflineMode:
 		return true
 	}
 	return false

@@ -59,6 +59,26 @@ func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 	}
 }
 
+// The account may write to a server that was made read only. A proxy does that once for each
+// connection, and not with each attempt.
+func TestAServerThatWasMadeReadOnlyIsWrittenToNoMore(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, patience(2*time.Second), steadySize(2))
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	p.exec(t, "SET GLOBAL read_only = 1")
+	before, failed := p.id(t, "photos"), 0
+	eventually(t, "many attempts fail", func() bool {
+		if _, err := s.Take(context.Background(), []byte("photos"), 1); err != nil {
+			failed++
+		}
+		return failed >= 300
+	})
+	if moved := p.id(t, "photos") - before; moved > 8 {
+		t.Errorf("the row has moved by %d, want no more than its connections reserve", moved)
+	}
+}
+
 // The primary of a group becomes read only while proxies have connections to it, in each way that
 // servers have, and the other node is promoted: numbers continue there.
 func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {

@@ -3,7 +3,6 @@ package agree
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +31,7 @@ func (e *edit) end() {
 	if e.Tx != nil {
 		_ = e.Rollback()
 	}
-	_ = e.conn.Raw(func(any) error { return driver.ErrBadConn })
+	link.Discard(e.conn)
 	_ = e.conn.Close()
 }
 

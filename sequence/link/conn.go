@@ -110,6 +110,9 @@ func (c *Conn) noteLostCluster(err error) {
 	}
 }
 
+// Discard keeps the pool from lending a connection again. It returns no error: the pool closes it.
+func Discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
+
 // CloseWhenDone closes a connection when ctx is done, and returns a context without end for
 // statements on it. The pool and the driver would each start a goroutine to watch every statement,
 // which is much of the cost of a short one. The caller calls unwatch before it returns the
@@ -123,8 +126,7 @@ func CloseWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Conte
 	stop := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
 	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
 		if !stop() {
-			// the pool closes it; an error says that it has
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+			Discard(conn)
 		}
 	}), nil
 }

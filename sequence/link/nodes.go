@@ -359,7 +359,7 @@ func (l *Link) Writable(ctx context.Context, conn *sql.Conn) error {
 	}
 	err := l.LeadsTo(ctx, conn, l.nodes.current.Load())
 	if errors.Is(err, driver.ErrBadConn) {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool drops it
+		Discard(conn)
 	}
 	return err
 }
