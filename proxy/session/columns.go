@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ const (
 	// columnsFor is how long the columns of a table stay in the cache: others may change them
 	// without this proxy.
 	columnsFor = time.Second
-	maxTables  = 1024 // in the cache
+	maxTables  = 8192 // in the cache
 )
 
 // columnCache keeps the columns of tables with a bound column. It is safe for concurrent use.
@@ -48,6 +49,10 @@ func (cc *columnCache) get(k columnsKey) (columnsOf, bool) {
 func (cc *columnCache) put(k columnsKey, of columnsOf) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
+	if len(cc.tables) >= maxTables {
+		now := time.Now()
+		maps.DeleteFunc(cc.tables, func(_ columnsKey, of columnsOf) bool { return now.After(of.until) })
+	}
 	if cc.tables == nil || len(cc.tables) >= maxTables {
 		cc.tables = make(map[columnsKey]columnsOf)
 	}

@@ -82,7 +82,7 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	if changesTables(d.planning.stmt.Kind) {
+	if changesTables(d.planning.stmt.Kind, d.planning.stmt.Words) {
 		d.at.shared.columns.forget()
 	}
 	if d.planning.stmt.Kind == statement.Set {
@@ -91,14 +91,15 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	}
 }
 
-// changesTables reports whether a statement of a kind may change the columns of a table.
-func changesTables(k statement.Kind) bool {
+// changesTables reports whether a statement may change the columns of a table for other sessions. A
+// session that has called a routine, or executed any text, does not trust what is remembered: see
+// columnsOfTable.
+func changesTables(k statement.Kind, words statement.Words) bool {
 	switch k {
-	case statement.OtherDDL, statement.CreateTemporaryTable, statement.CreateStored, statement.DropDatabase, statement.Multi, statement.Other,
-		statement.Call, statement.Execute, statement.ExecuteImmediate:
+	case statement.OtherDDL, statement.CreateStored, statement.DropDatabase, statement.Other:
 		return true
 	}
-	return false
+	return words&statement.ChangesTable != 0
 }
 
 // attachFor attaches the connection for a relayed statement, and brings there what the statement

@@ -162,7 +162,7 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 
 // noteExecuted is noteDone for an execution.
 func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
-	if changesTables(p.shape.Kind) {
+	if changesTables(p.shape.Kind, p.shape.Words) {
 		x.at.shared.columns.forget()
 	}
 	if p.set == nil {
