@@ -218,9 +218,10 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	for name, script := range scripts {
 		t.Run(string(name), func(t *testing.T) {
 			t.Setenv(planted.Variable, string(name))
-			for range 3 { // a busy machine may be too late for a script
+			for attempt := range 3 { // a busy machine may be too late for a script
+				begun := time.Now()
 				if found := play(t, faulty, script); len(found) > 0 {
-					t.Log(found[0])
+					t.Logf("found in attempt %d, after %s: %s", attempt+1, time.Since(begun).Round(100*time.Millisecond), found[0])
 					return
 				}
 			}
@@ -246,12 +247,14 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 		t.Run(string(name)+" of several servers", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, tests, "-test.count=5", "-test.failfast", "-test.run", "^"+test+"$")
+			begun := time.Now()
+			cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.count=5", "-test.failfast", "-test.run", "^"+test+"$")
 			cmd.Env = append(os.Environ(), planted.Variable+"="+string(name))
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "was given") {
 				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", test, err, out)
 			}
+			t.Logf("%s found it in attempt %d, after %s", test, strings.Count(string(out), "=== RUN   "+test+"\n"), time.Since(begun).Round(100*time.Millisecond))
 		})
 	}
 }
