@@ -90,6 +90,7 @@ var wordTexts = []struct {
 		{"it is read only", "it is a replica, or somebody made it read-only", "configure the primary"},
 		{"none of its nodes can be written to", "the group's fail-over is not finished", "promote one"},
 		{"it can be written to and replicates from", "a promoted node still replicates", "stop its replication"},
+		{"can both be written to and are no cluster", "an old primary came back, or a replica was made writable", "`SET GLOBAL read_only = 1` on the one that is not the primary"},
 		{"it can be written to and is no copy of the other nodes", "there are two primaries", "make one of them a `read_only` replica"},
 		{"ORDER needs other nodes to see that", "too few replicas follow", "attach one, or `order_requires_replica = false`"},
 		{"innodb_flush_log_at_trx_commit is 0", "a crash would undo reservations", "the SET in the text"},

@@ -84,7 +84,7 @@ var eventTexts = []eventEntry{
 	{[]string{"numbers given above a floor"}, "a member removed with FORCE had given numbers above the floor of the others: look for equal keys from `floor` to `gave_up_to`"},
 	{[]string{"sequence tables created", "schema created"}, "they were missing, and `create_table` allows it"},
 	{[]string{"unused numbers lost"}, "the stop could not give them back: a gap"},
-	{[]string{"node not usable"}, `a shard's server is away or refuses the login; the proxy asks until it answers`},
+	{[]string{"node not usable"}, `a shard's server is away (the proxy asks until it answers), or refuses the login`},
 	{[]string{"node usable again"}, `that is over`},
 	{[]string{"session ended by a fault of the proxy"}, "a mistake in seqproxy: please report it with the stack. One client was disconnected"},
 	{[]string{"metrics are not complete"}, "some metrics could not be collected for `/metrics`; the others were sent"},
