@@ -16,7 +16,8 @@
 // back what was saved. A coordinator that is killed leaves what another one ends, where the same
 // is said again.
 //
-// The package knows no SQL and no network. Its tests try it on simulated members, in every
+// The package knows no SQL and no network: it is pure, and store, steps and members import it, as
+// they have its values. Its tests try it on simulated members, in every
 // order of steps that was thought of.
 //
 // Start at [Coordinator].
