@@ -41,8 +41,8 @@ func (n *Node) lastMet() meeting {
 	return n.met
 }
 
-// erOfflineMode is MySQL's error for everybody but its administrators, as in a member that its group
-// has expelled.
+// erOfflineMode is MySQL's error for everybody but its administrators, as in a member that its
+// group has expelled.
 const erOfflineMode = 3032
 
 func refusesAll(code uint16) bool {
