@@ -119,12 +119,17 @@ type Column struct {
 	Decimals                uint8
 }
 
-func (c *Column) append(b []byte, caps Capability) []byte {
+// append appends the definition. name replaces c.Name, unless it is nil.
+func (c *Column) append(b []byte, caps Capability, name []byte) []byte {
 	b = AppendLenEncBytes(b, "def")
 	b = AppendLenEncBytes(b, c.Schema)
 	b = AppendLenEncBytes(b, c.Table)
 	b = AppendLenEncBytes(b, c.OrgTable)
-	b = AppendLenEncBytes(b, c.Name)
+	if name != nil {
+		b = AppendLenEncBytes(b, name)
+	} else {
+		b = AppendLenEncBytes(b, c.Name)
+	}
 	b = AppendLenEncBytes(b, c.OrgName)
 	if caps.Has(ExtendedMetadata) {
 		b = append(b, 0) // only for types that no column here has
@@ -157,17 +162,24 @@ type Result struct {
 	b         []byte
 	packetNum uint8
 	form      Form
+	row       int // where the packet of the row begins
 }
 
 // NewResult starts a result set. It is appended to b, with packets numbered from packetNum.
-func NewResult(b []byte, packetNum uint8, form Form) *Result {
-	return &Result{b: b, packetNum: packetNum, form: form}
+func NewResult(b []byte, packetNum uint8, form Form) Result {
+	return Result{b: b, packetNum: packetNum, form: form}
 }
 
 // Columns appends the head of the result set.
 func (r *Result) Columns(cols []Column) {
+	r.Head(len(cols))
+	r.Definitions(cols)
+}
+
+// Head appends the number of columns. Define then appends each of them, and Defined ends them.
+func (r *Result) Head(columns int) {
 	at := r.begin()
-	r.b = AppendLenEncInt(r.b, uint64(len(cols)))
+	r.b = AppendLenEncInt(r.b, uint64(columns))
 	if r.form.Capabilities.HasAny(MetadataFlags) {
 		follow := byte(1)
 		if r.form.NoMetadata {
@@ -176,22 +188,33 @@ func (r *Result) Columns(cols []Column) {
 		r.b = append(r.b, follow)
 	}
 	r.end(at)
-	r.Definitions(cols)
+}
+
+// Define appends a column's definition. name replaces c.Name, unless it is nil.
+func (r *Result) Define(c *Column, name []byte) {
+	if !r.form.definitions() {
+		return
+	}
+	at := r.begin()
+	r.b = c.append(r.b, r.form.Capabilities, name)
+	r.end(at)
+}
+
+// Defined appends the EOF of definitions.
+func (r *Result) Defined() {
+	if !r.form.Capabilities.Has(DeprecateEOF) {
+		r.eof(0)
+	}
 }
 
 // Definitions appends column definitions and their EOF, as in the answer to COM_STMT_PREPARE.
 // Without columns it appends nothing.
 func (r *Result) Definitions(cols []Column) {
 	for i := range cols {
-		if !r.form.definitions() {
-			break
-		}
-		at := r.begin()
-		r.b = cols[i].append(r.b, r.form.Capabilities)
-		r.end(at)
+		r.Define(&cols[i], nil)
 	}
-	if len(cols) > 0 && !r.form.Capabilities.Has(DeprecateEOF) {
-		r.eof(0)
+	if len(cols) > 0 {
+		r.Defined()
 	}
 }
 
@@ -200,38 +223,68 @@ func (r *Result) Definitions(cols []Column) {
 // the first two kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time,
 // and strings for the others.
 func (r *Result) Row(values ...any) {
-	at := r.begin()
-	if r.form.Binary {
-		r.b = append(r.b, 0)
-		nulls := len(r.b)
-		for range (len(values) + 7 + 2) / 8 {
-			r.b = append(r.b, 0)
-		}
-		for i, v := range values {
-			if v == nil {
-				r.b[nulls+(i+2)/8] |= 1 << ((i + 2) % 8)
-			}
+	r.BeginRow(len(values))
+	for i, v := range values {
+		if v == nil {
+			r.Null(i)
+		} else {
+			r.value(v)
 		}
 	}
-	for _, v := range values {
-		r.value(v)
-	}
-	r.end(at)
+	r.EndRow()
 }
+
+// BeginRow begins a row of n values. Null, Uint64, Uint32 or Text appends each, in the types of
+// Row, and EndRow ends it.
+func (r *Result) BeginRow(n int) {
+	r.row = r.begin()
+	if !r.form.Binary {
+		return
+	}
+	r.b = append(r.b, 0)
+	for range (n + 7 + 2) / 8 { // a bit for each value, set for NULL
+		r.b = append(r.b, 0)
+	}
+}
+
+// Null appends NULL as value i of the row.
+func (r *Result) Null(i int) {
+	if !r.form.Binary {
+		r.b = append(r.b, 0xfb)
+		return
+	}
+	r.b[r.row+HeaderSize+1+(i+2)/8] |= 1 << ((i + 2) % 8)
+}
+
+// Uint64 appends a value of a BIGINT.
+func (r *Result) Uint64(v uint64) {
+	if r.form.Binary {
+		r.b = binary.LittleEndian.AppendUint64(r.b, v)
+		return
+	}
+	var digits [20]byte
+	r.b = AppendLenEncBytes(r.b, strconv.AppendUint(digits[:0], v, 10))
+}
+
+// Uint32 appends a value of an INT.
+func (r *Result) Uint32(v uint32) {
+	if r.form.Binary {
+		r.b = binary.LittleEndian.AppendUint32(r.b, v)
+		return
+	}
+	r.Uint64(uint64(v))
+}
+
+// Text appends a value of a string.
+func (r *Result) Text(v string) { r.b = AppendLenEncBytes(r.b, v) }
+
+// EndRow ends the row.
+func (r *Result) EndRow() { r.end(r.row) }
 
 func (r *Result) value(v any) {
 	switch v := v.(type) {
-	case nil:
-		if !r.form.Binary {
-			r.b = append(r.b, 0xfb)
-		}
 	case uint64:
-		if r.form.Binary {
-			r.b = binary.LittleEndian.AppendUint64(r.b, v)
-			return
-		}
-		var digits [20]byte
-		r.b = AppendLenEncBytes(r.b, strconv.AppendUint(digits[:0], v, 10))
+		r.Uint64(v)
 	case int64:
 		if r.form.Binary {
 			r.b = binary.LittleEndian.AppendUint64(r.b, uint64(v))
@@ -240,11 +293,7 @@ func (r *Result) value(v any) {
 		var digits [20]byte
 		r.b = AppendLenEncBytes(r.b, strconv.AppendInt(digits[:0], v, 10))
 	case uint32:
-		if r.form.Binary {
-			r.b = binary.LittleEndian.AppendUint32(r.b, v)
-			return
-		}
-		r.value(uint64(v))
+		r.Uint32(v)
 	case float64:
 		if r.form.Binary {
 			r.b = binary.LittleEndian.AppendUint64(r.b, math.Float64bits(v))
@@ -259,7 +308,7 @@ func (r *Result) value(v any) {
 		}
 		r.b = append(r.b, 7, byte(v.Year()), byte(v.Year()>>8), byte(v.Month()), byte(v.Day()), byte(v.Hour()), byte(v.Minute()), byte(v.Second()))
 	case string:
-		r.b = AppendLenEncBytes(r.b, v)
+		r.Text(v)
 	case []byte:
 		r.b = AppendLenEncBytes(r.b, v)
 	default:

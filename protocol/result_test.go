@@ -442,7 +442,8 @@ func TestARowOfAnotherTypePanics(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	NewResult(nil, 1, Form{Capabilities: modern}).Row(float32(3.5))
+	r := NewResult(nil, 1, Form{Capabilities: modern})
+	r.Row(float32(3.5))
 }
 
 func TestNoDefinitionsHaveNoEOF(t *testing.T) {

@@ -35,57 +35,62 @@ const (
 	BinaryCharset = 63
 )
 
-// Columns defines the columns of a SELECT that the proxy answers, as the server defines those of
-// LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and CONNECTION_ID(). values are the values
-// of the calls, for a text only. texts are the text keys of calls, as far as they are known; nil:
-// none.
-func Columns(st *statement.Statement, sql []byte, when Moment, values, texts []keys.Number, mariaDB bool) []protocol.Column {
+// Columns defines the columns of a SELECT that the proxy answers, while it is prepared. texts are
+// the text keys of calls, as far as they are known; nil: none.
+func Columns(st *statement.Statement, sql []byte, texts []keys.Number, mariaDB bool) []protocol.Column {
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
 		item := &st.Items[i]
-		c := protocol.Column{
-			Name: string(st.ColumnName(sql, *item)), Charset: BinaryCharset, Length: 21,
-			Type: mysql.MYSQL_TYPE_LONGLONG, Flags: NotNull | Unsigned | Binary,
+		var value *keys.Number
+		if texts != nil {
+			value = &texts[item.FirstCall]
 		}
-		switch item.Func {
-		case statement.Nextval:
-			if texts != nil && texts[item.FirstCall].Text != "" {
-				c = keyColumn(c.Name, &texts[item.FirstCall], when)
-				break
-			}
-			switch {
-			case !mariaDB:
-				if when != InText {
-					c.Flags = Unsigned | Binary
-				}
-			case when == InText:
-				var digits [20]byte
-				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].Value, 10)))
-			case when == AtPrepare:
-				c.Length, c.Flags = 0, Unsigned|Binary
-			default:
-				c.Flags = Unsigned | Binary
-			}
-		case statement.Lastval, statement.Setval:
-			c.Length, c.Flags = 20, Binary
-			if values != nil && values[item.FirstCall].Value > math.MaxInt64 {
-				c.Flags |= Unsigned
-			}
-		case statement.LastInsertIDVariable:
-			c.Flags = Unsigned | Binary
-		case statement.CallConnectionID:
-			if mariaDB {
-				c.Length, c.Type = 10, mysql.MYSQL_TYPE_LONG
-			}
-		}
-		columns[i] = c
+		columns[i] = Column(item.Func, AtPrepare, value, mariaDB)
+		columns[i].Name = string(st.ColumnName(sql, *item))
 	}
 	return columns
 }
 
+// Column defines a column of a SELECT that the proxy answers, without its name, as the server
+// defines that of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id or CONNECTION_ID(). value
+// is the call's value. It may be nil outside of a text, where it is not known yet.
+func Column(call statement.Func, when Moment, value *keys.Number, mariaDB bool) protocol.Column {
+	c := protocol.Column{Charset: BinaryCharset, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: NotNull | Unsigned | Binary}
+	switch call {
+	case statement.Nextval:
+		switch {
+		case value != nil && value.Text != "":
+			return keyColumn(value, when)
+		case !mariaDB:
+			if when != InText {
+				c.Flags = Unsigned | Binary
+			}
+		case when == InText:
+			var digits [20]byte
+			c.Length = uint32(len(strconv.AppendUint(digits[:0], value.Value, 10)))
+		case when == AtPrepare:
+			c.Length, c.Flags = 0, Unsigned|Binary
+		default:
+			c.Flags = Unsigned | Binary
+		}
+	case statement.Lastval, statement.Setval:
+		c.Length, c.Flags = 20, Binary
+		if when == InText && value.Value > math.MaxInt64 {
+			c.Flags |= Unsigned
+		}
+	case statement.LastInsertIDVariable:
+		c.Flags = Unsigned | Binary
+	case statement.CallConnectionID:
+		if mariaDB {
+			c.Length, c.Type = 10, mysql.MYSQL_TYPE_LONG
+		}
+	}
+	return c
+}
+
 // keyColumn is the column of a text key: of a literal, or of a parameter.
-func keyColumn(name string, key *keys.Number, when Moment) protocol.Column {
-	c := textColumn(name, uint32(len(key.Text)))
+func keyColumn(key *keys.Number, when Moment) protocol.Column {
+	c := textColumn("", uint32(len(key.Text)))
 	if key.Binary {
 		c.Charset, c.Length, c.Flags = BinaryCharset, uint32(len(key.Text)), Binary
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -65,8 +66,8 @@ type Taker struct {
 	admin      bool    // the user may set sequences
 	lasts      lasts   // the last number of each sequence
 	notice     string
-	name       []byte    // scratch: name of a sequence
-	one        [1]Number // scratch: value of a single slot
+	name       []byte   // scratch: name of a sequence
+	values     []Number // scratch: values of slots
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
@@ -83,6 +84,19 @@ func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, adm
 
 // Forget drops the values of LASTVAL(), as the reset of a session does.
 func (t *Taker) Forget() { t.lasts = nil }
+
+// maxKept bounds the values that are in the same memory each time.
+const maxKept = 16
+
+// none returns n values, of which none is set, in the memory of the last ones.
+func (t *Taker) none(n int) []Number {
+	if n > maxKept {
+		return make([]Number, n)
+	}
+	t.values = slices.Grow(t.values[:0], n)[:n]
+	clear(t.values)
+	return t.values
+}
 
 // HasNotice reports whether there is a warning for Notice to give.
 func (t *Taker) HasNotice() bool { return t.notice != "" }
@@ -117,8 +131,9 @@ func (t *Taker) takeSeveral(a *plan.Slot) (values []Number, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.one[0] = Number{Value: first, Last: first + (a.Count-1)*step}
-	return t.one[:], nil
+	values = t.none(1)
+	values[0].Value, values[0].Last = first, first+(a.Count-1)*step
+	return values, nil
 }
 
 // next takes one key.
@@ -146,8 +161,9 @@ func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 		if asks[0].Count != 1 {
 			return t.takeSeveral(&asks[0])
 		}
-		t.one[0], err = t.next(asks[0].Sequence)
-		return t.one[:], err
+		values = t.none(1)
+		values[0], err = t.next(asks[0].Sequence)
+		return values, err
 	}
 	last := false
 	for i := range asks {
@@ -174,14 +190,14 @@ func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 
 // takeNext takes the numbers for NEXTVALs.
 func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
-	values = make([]Number, len(asks))
+	values = t.none(len(asks))
 	taken := make([]bool, len(asks))
 	for i := range asks {
 		if !asks[i].Takes() || taken[i] || asks[i].Func != statement.Nextval {
 			continue
 		}
 		name := asks[i].Sequence
-		var places []int // indexes of the slots of this sequence
+		places := make([]int, 0, 4) // indexes of the slots of this sequence; a few need no memory
 		total := uint64(0)
 		for j := i; j < len(asks); j++ {
 			if !asks[j].Takes() || taken[j] || asks[j].Func != statement.Nextval {
@@ -210,8 +226,11 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			continue
 		}
 		next, step, err := t.Run(name, total)
-		// Such a sequence gives its keys only one by one.
-		if errors.As(err, new(*sequence.KindError)) || errors.As(err, new(fits)) {
+		if err != nil { // what looks for a kind of error takes memory
+			if !errors.As(err, new(*sequence.KindError)) && !errors.As(err, new(fits)) {
+				return nil, err
+			}
+			// Such a sequence gives its keys only one by one.
 			for _, j := range places {
 				if values[j], err = t.next(name); err != nil {
 					return nil, err
@@ -219,9 +238,6 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 				taken[j] = true
 			}
 			continue
-		}
-		if err != nil {
-			return nil, err
 		}
 		for _, j := range places {
 			values[j].Value, values[j].Last, taken[j] = next, next+(asks[j].Count-1)*step, true
@@ -236,7 +252,7 @@ type fits interface{ Fits() uint64 }
 
 // takeInOrder is Take for a text with SETVAL, which changes the values of later calls.
 func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
-	values = make([]Number, len(asks))
+	values = t.none(len(asks))
 	for i := range asks {
 		if !asks[i].Takes() {
 			continue
@@ -361,6 +377,7 @@ func (t *Taker) All(n *Numbers) (values []Number, err error) {
 		return nil, err
 	}
 	if n.Rows != nil && n.Rows.Lead >= 0 {
+		values = slices.Clone(values) // ahead takes others
 		if values[n.Rows.Lead].Value, err = t.ahead(n.Rows); err != nil {
 			return nil, err
 		}
@@ -381,7 +398,7 @@ func (t *Taker) counted(n *Numbers) ([]Number, error) {
 	if err := t.block(n.Block); err != nil {
 		return nil, err
 	}
-	values := make([]Number, len(n.Slots))
+	values := t.none(len(n.Slots))
 	for i := range values {
 		if n.Slots[i].When == plan.Counted {
 			values[i] = n.Block.number()

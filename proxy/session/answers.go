@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -32,10 +33,8 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		if none, err := a.limitedToNothing(); err != nil {
 			return err
 		} else if none {
-			columns := alone.Columns(st, sql, alone.AtExecute, nil, nil, a.at.likeMariaDB())
-			p.defines(&form, columns)
-			table := protocol.Table{Columns: columns}
-			a.client.out = table.Append(a.client.out, a.client.packetNum, form)
+			r := a.beginSelect(form, st, sql, nil, p)
+			a.client.out = r.End()
 			a.state.LastAnswer = state.OurRows
 			return nil
 		}
@@ -64,35 +63,50 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 			values[i].Value = before
 		}
 	}
-	var columns []protocol.Column
-	if p == nil {
-		columns = alone.Columns(st, sql, alone.InText, values, values, a.at.likeMariaDB())
-	} else {
-		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, a.at.likeMariaDB())
-		p.defines(&form, columns)
-	}
-	row := make([]any, len(st.Items))
+	r := a.beginSelect(form, st, sql, values, p)
+	r.BeginRow(len(st.Items))
 	for i := range st.Items {
-		v := values[st.Items[i].FirstCall]
+		v := &values[st.Items[i].FirstCall]
 		switch {
 		case v.Null:
-		case v.Binary:
-			row[i] = []byte(v.Text)
-		case v.Text != "":
-			row[i] = v.Text
+			r.Null(i)
+		case v.Binary || v.Text != "":
+			r.Text(v.Text)
 		case st.Items[i].Func == statement.CallConnectionID && a.at.likeMariaDB():
-			row[i] = uint32(v.Value) // the column is an INT
+			r.Uint32(uint32(v.Value)) // the column is an INT
 		default:
-			row[i] = v.Value
+			r.Uint64(v.Value)
 		}
 	}
-	table := protocol.Table{Columns: columns, Rows: [][]any{row}}
-	a.client.out = table.Append(a.client.out, a.client.packetNum, form)
+	r.EndRow()
+	a.client.out = r.End()
 	a.state.LastAnswer, a.state.LastID.Rows = state.OurRows, false
 	if warning != nil {
 		a.state.LastAnswer, a.state.LastError = state.OurTableRows, warning
 	}
 	return nil
+}
+
+// beginSelect begins the answer to a SELECT of numbers, in the memory of client.out. values are
+// those of its calls, or nil if it has no row. Columns have the names that PREPARE gave them, or
+// those of the text.
+func (a *answers) beginSelect(form protocol.Form, st *statement.Statement, sql []byte, values []keys.Number, p *prepared) protocol.Result {
+	mariaDB := a.at.likeMariaDB()
+	if p != nil {
+		p.redefines(&form, st, values, mariaDB)
+		r := protocol.NewResult(a.client.out, a.client.packetNum, form)
+		r.Columns(p.columns)
+		return r
+	}
+	r := protocol.NewResult(a.client.out, a.client.packetNum, form)
+	r.Head(len(st.Items))
+	for i := range st.Items {
+		item := &st.Items[i]
+		c := alone.Column(item.Func, alone.InText, &values[item.FirstCall], mariaDB)
+		r.Define(&c, st.ColumnName(sql, *item))
+	}
+	r.Defined()
+	return r
 }
 
 // kindOf returns the kind of a text that the proxy answers.

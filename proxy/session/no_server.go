@@ -101,7 +101,7 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 		return x.prepareLocal(sql, nil, 0)
 	case statement.Select:
 		if st.SelfContained {
-			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, nil, x.at.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, nil, x.at.likeMariaDB()), st.Params)
 		}
 		table, ok := x.answers.alone().Select(sql, x.state.Mode)
 		if !ok {

@@ -86,7 +86,7 @@ func (x *executor) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
 		case plan.Rewrite:
 			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
 			if n := len(st.Calls); n > 0 {

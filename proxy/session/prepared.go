@@ -8,11 +8,13 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/ticket"
+	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
 
@@ -164,6 +166,26 @@ func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
 	if form.Capabilities.Has(protocol.CacheMetadata) {
 		form.NoMetadata = slices.Equal(p.columns, columns)
 		p.columns = columns
+	}
+}
+
+// redefines is defines for a SELECT of numbers, whose columns it defines anew in place. values are
+// those of its calls, or nil if there is no row.
+func (p *prepared) redefines(form *protocol.Form, st *statement.Statement, values []keys.Number, mariaDB bool) {
+	same := true
+	for i := range p.columns {
+		item, c := &st.Items[i], &p.columns[i]
+		var value *keys.Number
+		if values != nil {
+			value = &values[item.FirstCall]
+		}
+		now := alone.Column(item.Func, alone.AtExecute, value, mariaDB)
+		now.Name = c.Name
+		same = same && now == *c
+		*c = now
+	}
+	if form.Capabilities.Has(protocol.CacheMetadata) {
+		form.NoMetadata = same
 	}
 }
 
