@@ -22,7 +22,7 @@ func (o cacheOwner) Patience(ctx context.Context) time.Duration { return o.s.pat
 
 // WhyNot implements [cache.Owner].
 func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
-	return o.s.members.NameFor(sequence), o.s.whyNot()
+	return o.s.members.NameFor(sequence), o.s.shared.whyNot()
 }
 
 // Sizing implements [cache.Owner].

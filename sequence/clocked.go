@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/member"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/stats"
 )
@@ -28,10 +26,29 @@ import (
 // sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
 // numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
 
+// clockedOwner is Sequences, as what makes keys with a time sees it.
+type clockedOwner interface {
+	// Go runs f on a goroutine that the owner waits for, and has changes followed. The owner first
+	// shuts all sequences, and ends ctx when it no longer waits. The caller has the lock of a
+	// clocked that was not shut.
+	Go(f func(ctx context.Context))
+	// Sleep waits for d, or until the sequences are about to be shut.
+	Sleep(d time.Duration)
+	// Patience returns how long a caller with ctx waits.
+	Patience(ctx context.Context) time.Duration
+	// Create makes the sequence whose numbers are the ticks of a worker.
+	Create(ctx context.Context, of CreateOptions) (Created, error)
+	// Take returns the first of n consecutive ticks of a worker, by the name of its row. Errors are
+	// those of Sequences.Take, and [snowflake.ErrAway].
+	Take(ctx context.Context, row string, n uint64) (first uint64, err error)
+}
+
 // clocked makes the keys of a sequence of kind SNOWFLAKE, whose own numbers it does not take.
 type clocked struct {
-	seq  *sequence
-	keys *snowflake.Generator
+	all     *shared
+	kind    kind.Kind
+	numbers *cache.Cache // of the sequence itself
+	keys    *snowflake.Generator
 
 	waits atomic.Uint64 // takes that found no tick reserved
 
@@ -44,19 +61,22 @@ type clocked struct {
 
 // newClocked makes the generator of a sequence, nil if its keys have no time. No key is of a tick
 // up to last.
-func newClocked(q *sequence, last uint64) *clocked {
-	if !q.kind.HasClock() {
+func newClocked(all *shared, is kind.Kind, numbers *cache.Cache, last uint64) *clocked {
+	if !is.HasClock() {
 		return nil
 	}
-	t, k := q.owner.timing, &clocked{seq: q}
+	t, k := all.timing, &clocked{all: all, kind: is, numbers: numbers}
 	k.keys = snowflake.New(snowflake.Options{
-		Name: define.ShownName(q.name), Kind: q.kind, Ticks: k, Worker: q.owner.opts.WorkerID, Log: q.owner.log, Wall: q.owner.opts.wall,
-		Cover: q.numbers.Cover, RenewSoon: k.renewSoon,
+		Name: k.shownName(), Kind: is, Ticks: k, Worker: all.worker, Log: all.caches.Log, Wall: all.clock.wall,
+		Cover: numbers.Cover, RenewSoon: k.renewSoon,
 		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
 	})
 	k.keys.PassOver(last)
 	return k
 }
+
+// shownName is the name of the sequence for people.
+func (k *clocked) shownName() string { return define.ShownName(k.numbers.Name) }
 
 // take takes n keys, all of one tick.
 func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
@@ -65,7 +85,7 @@ func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first
 	}
 	begin := time.Now()
 	if deadline.IsZero() {
-		deadline = begin.Add(k.seq.owner.patience(ctx))
+		deadline = begin.Add(k.all.ticks.Patience(ctx))
 	}
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
@@ -73,18 +93,17 @@ func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first
 		err = k.failed(err, time.Since(begin))
 	}
 	k.waits.Add(1)
-	k.seq.numbers.Score.Ended(time.Since(begin), endOf(err))
+	k.numbers.Score.Ended(time.Since(begin), endOf(err))
 	return first, 1, err
 }
 
 // failed turns an error of the generator into what Take promises.
 func (k *clocked) failed(err error, waited time.Duration) error {
-	q := k.seq
 	var wait *snowflake.WaitError
 	var run *snowflake.RunError
 	switch {
 	case errors.As(err, new(*snowflake.EndError)):
-		return &NameError{Name: define.ShownName(q.name), Err: ErrExhausted}
+		return &NameError{Name: k.shownName(), Err: ErrExhausted}
 	case errors.As(err, &run):
 		return runError{run}
 	case !errors.As(err, &wait):
@@ -92,17 +111,17 @@ func (k *clocked) failed(err error, waited time.Duration) error {
 	case !errors.Is(wait.Cause, await.ErrPatience):
 		return wait.Cause
 	case errors.Is(wait.Err, ErrExhausted): // of the worker
-		return &NameError{Name: define.ShownName(q.name), Err: ErrExhausted}
+		return &NameError{Name: k.shownName(), Err: ErrExhausted}
 	case errors.Is(wait.Err, ErrUnfit):
-		return &aboutError{Sequence: define.ShownName(q.name), Err: wait.Err}
+		return &aboutError{Sequence: k.shownName(), Err: wait.Err}
 	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrSeveral):
 		return wait.Err
 	case wait.Err != nil:
 		err = wait.Err
 	default:
-		err = q.owner.whyNot()
+		err = k.all.whyNot()
 	}
-	return q.unavailable(waited, err)
+	return k.all.unavailable(k.numbers.Name, waited, err)
 }
 
 // runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
@@ -122,7 +141,7 @@ func (k *clocked) renewSoon() {
 		return
 	}
 	k.renewing = true
-	k.seq.owner.spawn(k.renew)
+	k.all.ticks.Go(k.renew)
 }
 
 // shut has every take fail with err.
@@ -134,20 +153,19 @@ func (k *clocked) shut(err error) {
 }
 
 // renew reserves ticks, again for as long as it fails and somebody waits.
-func (k *clocked) renew() {
-	s, name := k.seq.owner, k.seq.name
-	s.startFollowing() // who keeps ticks reserved
+func (k *clocked) renew(ctx context.Context) {
+	log, name := k.all.caches.Log, k.numbers.Name
 	for {
-		ctx, stop := context.WithTimeoutCause(s.ctx, s.timing.clockRenewal, await.ErrPatience)
-		err := k.keys.Renew(ctx)
+		within, stop := context.WithTimeoutCause(ctx, k.all.timing.clockRenewal, await.ErrPatience)
+		err := k.keys.Renew(within)
 		stop()
 		var pause time.Duration
 		k.mu.Lock()
 		if err == nil {
-			k.trouble.Over(s.log, name)
+			k.trouble.Over(log, name)
 			k.reservedAt = time.Now()
 		} else if !k.end {
-			pause = k.trouble.GoesOn(s.log, name, k.keys.State().Ticks, err, &s.common.Timing)
+			pause = k.trouble.GoesOn(log, name, k.keys.State().Ticks, err, &k.all.caches.Timing)
 		}
 		again := err != nil && !k.end && k.keys.IsAwaited()
 		k.renewing = again
@@ -158,7 +176,7 @@ func (k *clocked) renew() {
 		if !again {
 			return
 		}
-		s.sleep(await.Jitter(pause))
+		k.all.ticks.Sleep(await.Jitter(pause))
 	}
 }
 
@@ -170,7 +188,7 @@ func (k *clocked) note(now time.Time) {
 	if st.Used {
 		at = st.Tick
 	}
-	k.seq.numbers.StandsAt(now, at, st.Given)
+	k.numbers.StandsAt(now, at, st.Given)
 }
 
 // givesNow is that of a sequence.
@@ -184,14 +202,14 @@ func (k *clocked) givesNow() (cached bool, err error) {
 	case cached:
 		return true, nil
 	case k.renewing && k.trouble.Err != nil:
-		return false, k.seq.unavailable(0, k.trouble.Err)
+		return false, k.all.unavailable(k.numbers.Name, 0, k.trouble.Err)
 	}
 	return false, nil
 }
 
 // rowOf returns the name of the row of a worker.
 func (k *clocked) rowOf(worker uint64) string {
-	return define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))
+	return define.CounterName(define.WorkerName(k.shownName(), worker))
 }
 
 // Last implements [snowflake.Ticks]: it makes the row of a worker that has none.
@@ -199,11 +217,11 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	if k.away(worker) {
 		return 0, false, snowflake.ErrAway
 	}
-	s, row := k.seq.owner, k.rowOf(worker)
-	if ok, err := s.members.Recordable(ctx, row, first); !ok {
+	row := k.rowOf(worker)
+	if ok, err := k.all.members.Recordable(ctx, row, first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
-	found, err := s.members.Find(ctx, row)
+	found, err := k.all.members.Find(ctx, row)
 	switch {
 	case k.away(worker): // that was seen now
 		return 0, false, snowflake.ErrAway
@@ -216,9 +234,9 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	case !errors.Is(err, ErrUnknown):
 		return 0, false, err
 	}
-	made, err := s.Create(ctx, CreateOptions{
-		Name: define.ShownName(row), Kind: kind.NewTicks(), Max: k.seq.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
-		Comment: "ticks of a worker of sequence " + define.ShownName(k.seq.name),
+	made, err := k.all.ticks.Create(ctx, CreateOptions{
+		Name: define.ShownName(row), Kind: kind.NewTicks(), Max: k.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
+		Comment: "ticks of a worker of sequence " + k.shownName(),
 	})
 	switch {
 	case err != nil && k.away(worker):
@@ -231,68 +249,17 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	return made.First - 1, made.First == 0, nil
 }
 
-// away reports whether the one of several members that gives the ticks of a worker is left out, and
-// another one is not.
-func (k *clocked) away(worker uint64) bool {
-	a := k.seq.owner.members
-	w := a.Now()
-	return w.Several() && w.AnyLive() && a.Next.Home(&w.Among, k.rowOf(worker)).Away()
-}
+// away reports whether the server of a worker's ticks is left out, and another one is not.
+func (k *clocked) away(worker uint64) bool { return isAway(k.all.members, k.rowOf(worker)) }
 
 // Reserve implements [snowflake.Ticks].
 func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s, name := k.seq.owner, []byte(k.rowOf(worker))
-	for again := true; ; again = false {
-		q, err := s.findAny(ctx, name, s.patience(ctx))
-		if err != nil {
-			return 0, err
-		}
-		first, _, err := q.numbers.Take(ctx, n, time.Time{})
-		switch {
-		case err == nil:
-			return first, nil
-		case k.away(worker):
-			return 0, fmt.Errorf("%w: %w", snowflake.ErrAway, err)
-		case !again || !errors.Is(err, ErrUnknown):
-			return 0, err
-		}
-		s.forget(name, q) // somebody has deleted the row; perhaps there is a new one
-	}
-}
-
-// ticksOfCover returns how many ticks last for the cover of the sequence of a worker, by the name
-// of the worker's row; 0 if this process does not use the sequence.
-func (s *Sequences) ticksOfCover(row string) uint64 {
-	name, _ := define.WorkerOf(define.ShownName(row))
-	if q := s.names.get([]byte(define.CounterName(name))); q != nil && q.clocked != nil {
-		return q.clocked.keys.CoverTicks()
-	}
-	return 0
-}
-
-// regainTicks has the caches of workers hold the ticks again in which this process, whose caches
-// have ended, gave no key. The next owner of the worker, as this proxy once it is started again,
-// need not wait for those to pass.
-func (s *Sequences) regainTicks(all []*sequence) {
-	for _, q := range all {
-		if q.clocked == nil {
-			continue
-		}
-		for _, unused := range q.clocked.keys.Unused() {
-			worker := s.names.get([]byte(q.clocked.rowOf(unused.Worker)))
-			if worker == nil || !worker.countsTicks() {
-				continue
-			}
-			seg := segment.New(unused.First, unused.Last)
-			seg.Plan = s.members.Home(worker.name).Share().Plan
-			worker.numbers.Regain(seg)
-		}
-	}
+	return k.all.ticks.Take(ctx, k.rowOf(worker), n)
 }
 
 // Homes implements [snowflake.Ticks].
 func (k *clocked) Homes() uint64 {
-	if w := k.seq.owner.members.Now(); w.Several() {
+	if w := k.all.members.Now(); w.Several() {
 		return uint64(len(w.Members))
 	}
 	return 1
@@ -300,13 +267,13 @@ func (k *clocked) Homes() uint64 {
 
 // Holders implements [snowflake.Ticks].
 func (k *clocked) Holders(ctx context.Context, worker uint64) string {
-	all, err := k.seq.owner.members.Now().Proxies(ctx)
+	all, err := k.all.members.Now().Proxies(ctx)
 	if err != nil {
 		return "" // not worth another error
 	}
 	var same []string
 	for _, p := range all {
-		if p.ID != k.seq.owner.members.ID && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
+		if p.ID != k.all.members.ID && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
 			same = append(same, p.Host)
 		}
 	}
@@ -318,10 +285,9 @@ func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUin
 
 // Time implements [snowflake.Ticks].
 func (k *clocked) Time(ctx context.Context) (time.Time, error) {
-	s := k.seq.owner
-	server, err := s.members.Clock(ctx)
+	server, err := k.all.members.Clock(ctx)
 	if err == nil {
-		s.clock.note(server)
+		k.all.clock.note(server)
 	}
 	return server, err
 }
@@ -344,7 +310,7 @@ func clockedInfo(i *Info, l cache.Limits, now time.Time) {
 
 // info says what the present time and the ticks say of the sequence.
 func (k *clocked) info(i *Info, now time.Time) {
-	clockedInfo(i, k.seq.numbers.Limits(), now)
+	clockedInfo(i, k.numbers.Limits(), now)
 	st := k.keys.State()
 	i.Cached, i.CachedFor, i.Skew = st.Ticks, st.Covered, Never
 	k.mu.Lock()

@@ -66,7 +66,7 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 		return known, nil
 	}
 	if err == nil {
-		err = s.whyNot() // of several servers none was asked just now, as they failed a moment ago
+		err = s.shared.whyNot() // of several servers none was asked just now, as they failed a moment ago
 	}
 	s.owners.useKept()
 	if known := s.owners.now.Load(); known != nil {

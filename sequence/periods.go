@@ -179,14 +179,14 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 			return cause
 		}
 		if errors.Is(err, cause) {
-			err = p.seq.owner.whyNot()
+			err = p.seq.owner.shared.whyNot()
 		}
 	}
 	var away *UnavailableError
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return p.seq.unavailable(waited, err)
+	return p.seq.owner.shared.unavailable(p.seq.name, waited, err)
 }
 
 // final reports whether waiting does not mend an error.

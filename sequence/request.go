@@ -57,7 +57,7 @@ func (r request) failed(name string, err error) error {
 			return cause
 		}
 		if !saysWhy(err) {
-			err = s.whyNot()
+			err = s.shared.whyNot()
 		}
 	}
 	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: store.WithGrants(err, s.opts.Servers[0].Database)}

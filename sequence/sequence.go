@@ -32,7 +32,7 @@ type sequence struct {
 // newSequence makes the sequence whose row was read as found. It starts nothing.
 func newSequence(owner *Sequences, found store.Row) *sequence {
 	q := &sequence{name: found.Name, numbers: cache.New(&owner.common, reservations{owner}, found), owner: owner, kind: found.Def.Kind, hidden: define.IsHidden(found.Name)}
-	q.clocked, q.periods = newClocked(q, found.Position()), newPeriods(q)
+	q.clocked, q.periods = newClocked(&owner.shared, q.kind, q.numbers, found.Position()), newPeriods(q)
 	return q
 }
 
@@ -154,9 +154,4 @@ func (q *sequence) givesNow() (cached bool, err error) {
 		}
 	}
 	return q.numbers.GivesNow()
-}
-
-// unavailable is the error for who gets no number.
-func (q *sequence) unavailable(waited time.Duration, cause error) error {
-	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.members.NameFor(q.name), Waited: waited, Err: cause}
 }

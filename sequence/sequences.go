@@ -58,6 +58,7 @@ type Sequences struct {
 	counters  stats.Counters
 	clock     *machineClock
 	common    cache.Common // to all caches
+	shared    shared       // to all sequences
 	follower  *follow.Follower
 	followed  atomic.Bool // changes are followed
 	owners    *ownedColumns
@@ -112,6 +113,7 @@ func New(opts Options) (*Sequences, error) {
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
+	s.shared = shared{caches: &s.common, members: s.members, clock: s.clock, timing: t, worker: opts.WorkerID, ticks: workerTicks{s}}
 	s.follower = follow.New(s.members, followerCaches{s}, followerOwner{s}, follow.Timing{
 		Follow: t.follow, Rarely: t.followRarely, Round: t.round, Beat: t.beat,
 	}, s.log)
@@ -310,18 +312,10 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 	case <-ctx.Done():
 		err := context.Cause(ctx)
 		if errors.Is(err, await.ErrPatience) {
-			err = &UnavailableError{Sequence: asked, Server: s.serverName(), Waited: time.Since(begin), Err: s.whyNot()}
+			err = &UnavailableError{Sequence: asked, Server: s.serverName(), Waited: time.Since(begin), Err: s.shared.whyNot()}
 		}
 		return nil, err
 	}
-}
-
-// whyNot is the cause of a wait that ended by itself.
-func (s *Sequences) whyNot() error {
-	if err := s.members.Now().LastFailure(); err != nil {
-		return err
-	}
-	return await.ErrPatience
 }
 
 // lookUp asks the server for the row that name means and makes its cache. It runs once for all
