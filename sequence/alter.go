@@ -46,7 +46,7 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	switch {
 	case err == nil && q.periods != nil:
-		return q.periods.alter(ctx, r, name, a)
+		return resetRequest{r, q}.alter(ctx, name, a)
 	case a.Restart != nil && a.Force:
 		row := string(name) // if the sequence is not found here, the members find it
 		if err == nil {

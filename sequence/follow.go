@@ -137,7 +137,9 @@ func (o followerCaches) Holds() (sequences int, cached uint64) {
 	s.voidBegunLocked() // the sign of life says that nothing is held of them
 	now := time.Now()
 	for _, q := range s.sequences {
-		q.keepUp(now)
+		if !s.closed { // else nobody waits for what is begun
+			q.keepUp(now)
+		}
 		t := q.tally()
 		cached += t.Cached
 		for _, stepped := range q.steps {

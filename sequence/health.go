@@ -54,7 +54,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	if err != nil {
 		return err
 	}
-	q = q.now()
+	q = s.counting(q)
 	if cached, err := q.givesNow(); cached || err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (
 		took.first, took.step, err = q.makeOne()
 		return took, err
 	case q.kind.Dated():
-		took.at = q.owner.clock.wall()
+		took.at = q.all.clock.wall()
 	}
 	took.first, took.step, err = q.numbers.Take(ctx, n, deadline)
 	return took, err
@@ -77,7 +77,7 @@ func (q *sequence) key(took drawn) (uint64, error) {
 		return counter, nil
 	case q.kind.Dated():
 		key, err := q.kind.Number(counter, took.at)
-		return key, q.noKey(err)
+		return key, noKey(q.name, err)
 	case q.kind.Name() == kind.ShardBits:
 		return q.kind.Key(counter, rand.Uint64()), nil
 	}
@@ -87,15 +87,15 @@ func (q *sequence) key(took drawn) (uint64, error) {
 // text is the key of a counter where keys are texts.
 func (q *sequence) text(took drawn) (string, error) {
 	text, err := q.kind.Text(took.first, took.at)
-	return text, q.noKey(err)
+	return text, noKey(q.name, err)
 }
 
-// noKey tells of which sequence a counter has no key.
-func (q *sequence) noKey(err error) error {
+// noKey tells of which sequence, by its row, a counter has no key.
+func noKey(row string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("sequence %q: %w", define.ShownName(q.name), err)
+	return fmt.Errorf("sequence %q: %w", define.ShownName(row), err)
 }
 
 // makeOne counts a key that takes no counter, such as a UUID. It fails if the sequence has ended.

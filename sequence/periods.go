@@ -30,22 +30,33 @@ import (
 // The clock is read once for a key: the name of the counter and the date in the key are made of
 // that. So a wrong clock makes a wrong date, and no key twice.
 
-// periodRows is where the counters of periods are, as the sequence servers have them.
-type periodRows interface {
-	// counter returns the row of a period of the sequence that q is, and makes it if it is new.
-	// changes is what obeyed said before it was read.
-	counter(ctx context.Context, q *sequence, name string) (found store.Row, changes uint64, err error)
+// periodsOwner is Sequences, as the periods of a sequence see it.
+type periodsOwner interface {
+	// Go runs f on a goroutine that the owner waits for, and ends ctx when it no longer waits.
+	// Sequences.mu is held, and Close has not begun.
+	Go(f func(ctx context.Context))
+	// Run runs f, which the owner waits for, with the time of a caller. It fails if Close has begun.
+	Run(f func(ctx context.Context) error) error
+	// Patience returns how long a caller with ctx waits.
+	Patience(ctx context.Context) time.Duration
+	// Counter returns the numbers of a period. It makes the row if that is new, and has changes
+	// followed. See [periodRows].
+	Counter(ctx context.Context, of string, is kind.Kind, name string) (*cache.Cache, error)
+	// Forget drops what is known of a period that has these numbers.
+	Forget(numbers *cache.Cache)
 }
 
 // period is a period whose counter is known here.
 type period struct {
-	is  kind.Period
-	seq *sequence
+	is      kind.Period
+	numbers *cache.Cache
 }
 
 // periods are those of one sequence. It is safe for concurrent use.
 type periods struct {
-	seq     *sequence     // of the sequence itself, which gives nothing
+	all     *shared
+	kind    kind.Kind
+	numbers *cache.Cache  // of the sequence itself, which gives nothing
 	ahead   time.Duration // how long before a period its counter is made
 	present atomic.Pointer[period]
 	meeting singleflight.Group
@@ -60,47 +71,46 @@ type periods struct {
 }
 
 // newPeriods makes those of a sequence, nil if its counter does not begin again.
-func newPeriods(q *sequence) *periods {
-	if !q.kind.Resets() || define.IsPeriod(q.name) {
+func newPeriods(all *shared, is kind.Kind, numbers *cache.Cache) *periods {
+	if !is.Resets() || define.IsPeriod(numbers.Name) {
 		return nil
 	}
-	t := q.owner.timing
-	return &periods{seq: q, ahead: t.periodAhead - rand.N(t.periodSpread)}
+	return &periods{all: all, kind: is, numbers: numbers, ahead: all.timing.periodAhead - rand.N(all.timing.periodSpread)}
 }
 
-// now is the sequence that counts in the present period, as far as it is known here; q itself where
-// the counter does not begin again.
-func (q *sequence) now() *sequence {
-	if q.periods == nil {
-		return q
+// shownName is the name of the sequence for people.
+func (p *periods) shownName() string { return define.ShownName(p.numbers.Name) }
+
+// now are the numbers of the present period, as far as it is known here; else those of the sequence
+// itself.
+func (p *periods) now() *cache.Cache {
+	is, ok := p.kind.Period(p.all.clock.wall())
+	if of := p.of(is); ok && of != nil {
+		return of.numbers
 	}
-	p, ok := q.kind.Period(q.owner.clock.wall())
-	if of := q.periods.of(p); ok && of != nil {
-		return of.seq
-	}
-	return q
+	return p.numbers
 }
 
 // take takes a counter of the present period. A deadline of zero is that of the caller's patience.
 func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err error) {
-	s := p.seq.owner
+	clock := p.all.clock
 	for tries := 0; ; tries++ {
-		if err = p.seq.numbers.Ended(); err != nil {
+		if err = p.numbers.Ended(); err != nil {
 			return t, err
 		}
-		t.at = s.clock.wall()
+		t.at = clock.wall()
 		of, err := p.at(t.at)
-		if of == nil || err != nil || !s.clock.agrees(t.at) {
+		if of == nil || err != nil || !clock.agrees(t.at) {
 			if deadline.IsZero() {
-				deadline = time.Now().Add(s.patience(ctx))
+				deadline = time.Now().Add(p.all.periods.Patience(ctx))
 			}
 			if of, t.at, err = p.await(ctx, deadline); err != nil {
 				return t, err
 			}
 		}
-		t.first, t.step, err = of.seq.numbers.Take(ctx, 1, deadline)
+		t.first, t.step, err = of.numbers.Take(ctx, 1, deadline)
 		if planted.Fault(planted.Date) {
-			t.at = s.clock.wall()
+			t.at = clock.wall()
 		}
 		if err == nil || tries == maxMeetings || !errors.Is(err, ErrUnknown) {
 			return t, err
@@ -114,10 +124,10 @@ const maxMeetings = 3
 
 // at is the period of a moment, nil if its counter is not known here.
 func (p *periods) at(moment time.Time) (*period, error) {
-	is, ok := p.seq.kind.Period(moment)
+	is, ok := p.kind.Period(moment)
 	if !ok {
-		_, err := p.seq.kind.Text(1, moment)
-		return nil, p.seq.noKey(err)
+		_, err := p.kind.Text(1, moment)
+		return nil, noKey(p.numbers.Name, err)
 	}
 	if now := p.present.Load(); now != nil && now.is == is {
 		return now, nil
@@ -144,20 +154,20 @@ func (p *periods) of(is kind.Period) *period {
 // await returns the present period, and the time that the clock said. It waits until deadline for
 // the period's counter, and for a clock that agrees with the sequence server's.
 func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at time.Time, err error) {
-	s, begin := p.seq.owner, time.Now()
+	clock, t, begin := p.all.clock, p.all.timing, time.Now()
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
-	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
-		at = s.clock.wall()
+	for backoff := t.firstBackoff; ; backoff = min(2*backoff, t.lastBackoff) {
+		at = clock.wall()
 		if of, err = p.at(at); err == nil {
-			switch is, _ := p.seq.kind.Period(at); {
+			switch is, _ := p.kind.Period(at); {
 			case of == nil:
 				of, err = p.meet(ctx, is)
-			case !s.clock.agrees(at):
-				err = s.clock.check(ctx, define.ShownName(p.seq.name))
+			case !clock.agrees(at):
+				err = clock.check(ctx, p.shownName())
 			}
 		}
-		if err == nil && s.clock.agrees(at) {
+		if err == nil && clock.agrees(at) {
 			return of, at, nil
 		}
 		if err != nil && final(err) || !await.Pause(ctx, await.Jitter(backoff)) {
@@ -165,7 +175,7 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 		}
 	}
 	err = p.failed(ctx, err, time.Since(begin))
-	p.seq.numbers.Score.Ended(time.Since(begin), endOf(err))
+	p.numbers.Score.Ended(time.Since(begin), endOf(err))
 	return nil, at, err
 }
 
@@ -179,14 +189,14 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 			return cause
 		}
 		if errors.Is(err, cause) {
-			err = p.seq.owner.shared.whyNot()
+			err = p.all.whyNot()
 		}
 	}
 	var away *UnavailableError
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return p.seq.owner.shared.unavailable(p.seq.name, waited, err)
+	return p.all.unavailable(p.numbers.Name, waited, err)
 }
 
 // final reports whether waiting does not mend an error.
@@ -202,15 +212,12 @@ func final(err error) bool {
 // meet looks for the counter of a period, or makes it, once for all who want it at the same time.
 // The work goes on when one of them gives up.
 func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
-	answer := p.meeting.DoChan(p.seq.kind.PeriodName(is), func() (any, error) {
-		s := p.seq.owner
-		if !s.begin() {
-			return nil, ErrClosed
-		}
-		defer s.tasks.Done()
-		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), await.ErrPatience)
-		defer stop()
-		return p.find(ctx, is)
+	answer := p.meeting.DoChan(p.kind.PeriodName(is), func() (of any, err error) {
+		err = p.all.periods.Run(func(ctx context.Context) error {
+			of, err = p.find(ctx, is)
+			return err
+		})
+		return of, err
 	})
 	select {
 	case r := <-answer:
@@ -225,8 +232,7 @@ func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
 
 // find does the work of meet. It first compares the clock with the server's.
 func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
-	s := p.seq.owner
-	if err := p.seq.numbers.Ended(); err != nil {
+	if err := p.numbers.Ended(); err != nil {
 		return nil, err
 	}
 	if of := p.of(is); of != nil {
@@ -235,29 +241,23 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	if err := p.lastUnfit(); err != nil {
 		return nil, err
 	}
-	if err := s.clock.check(ctx, define.ShownName(p.seq.name)); err != nil {
+	if err := p.all.clock.check(ctx, p.shownName()); err != nil {
 		return nil, err
 	}
-	name := define.PeriodName(define.ShownName(p.seq.name), p.seq.kind, is)
-	found, changes, err := s.periodRows.counter(ctx, p.seq, name)
+	numbers, err := p.all.periods.Counter(ctx, p.numbers.Name, p.kind, define.PeriodName(p.shownName(), p.kind, is))
 	if errors.Is(err, ErrUnfit) {
 		err = p.noteUnfit(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.sequenceFor(found.Name, found, changes)
-	if err != nil {
-		return nil, err
-	}
-	s.startFollowing() // who has the next period prepared
-	of := &period{is, q}
+	of := &period{is, numbers}
 	p.mu.Lock()
 	p.known = append(p.known, of)
 	p.mu.Unlock()
-	if err := p.seq.numbers.Ended(); err != nil { // meanwhile; nobody else would end it
+	if err := p.numbers.Ended(); err != nil { // meanwhile; nobody else would end it
 		p.drop(of)
-		s.forget([]byte(q.name), q)
+		p.all.periods.Forget(numbers)
 		return nil, err
 	}
 	return of, nil
@@ -267,7 +267,7 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 func (p *periods) lastUnfit() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.unfitAt) < p.seq.owner.timing.unknown {
+	if time.Since(p.unfitAt) < p.all.timing.unknown {
 		return p.unfit
 	}
 	return nil
@@ -278,11 +278,11 @@ func (p *periods) noteUnfit(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if now.Sub(p.warnedAt) >= p.seq.owner.timing.warnAgain {
+	if now.Sub(p.warnedAt) >= p.all.timing.warnAgain {
 		p.warnedAt = now
-		p.seq.owner.log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(p.seq.name)), zap.Uint64("left", 0), logfield.Err(err))
+		p.all.caches.Log.Warn("reserving numbers fails", logfield.Sequence(p.shownName()), zap.Uint64("left", 0), logfield.Err(err))
 	}
-	p.unfit, p.unfitAt = &aboutError{Sequence: define.ShownName(p.seq.name), Err: err}, now
+	p.unfit, p.unfitAt = &aboutError{Sequence: p.shownName(), Err: err}, now
 	return p.unfit
 }
 
@@ -299,40 +299,39 @@ func (p *periods) drop(of *period) {
 	}
 }
 
-// all are the sequences of the periods that are known here.
-func (p *periods) all() (all []*sequence) {
+// counters are the numbers of the periods that are known here.
+func (p *periods) counters() (all []*cache.Cache) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.known {
-		all = append(all, of.seq)
+		all = append(all, of.numbers)
 	}
 	return all
 }
 
 // keepUp has the next period prepared when that is due, and those that are over forgotten. It waits
-// for nothing. Sequences.mu is held, so that Close has not begun to wait.
+// for nothing. Sequences.mu is held, and Close has not begun.
 func (p *periods) keepUp() {
-	q := p.seq
-	at := q.owner.clock.wall()
+	at := p.all.clock.wall()
 	next, due := p.due(at)
 	past := p.past(at)
 	if !due && len(past) == 0 {
 		return
 	}
-	if q.owner.closed || q.numbers.Ended() != nil || !p.begin() {
+	if p.numbers.Ended() != nil || !p.begin() {
 		return
 	}
-	q.owner.spawn(func() {
+	p.all.periods.Go(func(ctx context.Context) {
 		for _, of := range past {
 			p.drop(of)
-			q.owner.forget([]byte(of.seq.name), of.seq) // what is left of its numbers is a gap
+			p.all.periods.Forget(of.numbers) // what is left of them is a gap
 		}
-		failed := due && !p.prepare(next)
+		failed := due && !p.prepare(ctx, next)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.busy = false
 		if failed {
-			p.again = time.Now().Add(await.Jitter(q.owner.timing.periodAgain))
+			p.again = time.Now().Add(await.Jitter(p.all.timing.periodAgain))
 		}
 	})
 }
@@ -350,20 +349,20 @@ func (p *periods) begin() bool {
 
 // due is the next period, if it is time to prepare it and the present one is in use.
 func (p *periods) due(at time.Time) (next kind.Period, due bool) {
-	present, _ := p.seq.kind.Period(at)
-	next, ok := p.seq.kind.Period(at.Add(p.ahead))
+	present, _ := p.kind.Period(at)
+	next, ok := p.kind.Period(at.Add(p.ahead))
 	now := p.of(present)
-	if !ok || next == present || now == nil || p.of(next) != nil || !p.seq.owner.clock.agrees(at) {
+	if !ok || next == present || now == nil || p.of(next) != nil || !p.all.clock.agrees(at) {
 		return next, false
 	}
-	return next, now.seq.numbers.Used()
+	return next, now.numbers.Used()
 }
 
 // past are the periods that are over for a while.
 func (p *periods) past(at time.Time) (over []*period) {
 	var kept []kind.Period
-	for _, by := range []time.Duration{-p.seq.owner.timing.periodPast, 0, p.seq.owner.timing.periodAhead} {
-		if is, ok := p.seq.kind.Period(at.Add(by)); ok {
+	for _, by := range []time.Duration{-p.all.timing.periodPast, 0, p.all.timing.periodAhead} {
+		if is, ok := p.kind.Period(at.Add(by)); ok {
 			kept = append(kept, is)
 		}
 	}
@@ -379,13 +378,13 @@ func (p *periods) past(at time.Time) (over []*period) {
 
 // prepare makes the counter of the next period, with numbers in memory where CACHE asks for some:
 // an outage when it begins is not noticed, if it is shorter than they last.
-func (p *periods) prepare(next kind.Period) (done bool) {
-	of, err := p.meet(p.seq.owner.ctx, next)
+func (p *periods) prepare(ctx context.Context, next kind.Period) (done bool) {
+	of, err := p.meet(ctx, next)
 	if err != nil {
-		p.seq.owner.log.Warn("next period not prepared", logfield.Sequence(define.ShownName(p.seq.name)), zap.String("period", p.seq.kind.PeriodName(next)), logfield.Err(err))
+		p.all.caches.Log.Warn("next period not prepared", logfield.Sequence(p.shownName()), zap.String("period", p.kind.PeriodName(next)), logfield.Err(err))
 		return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed)
 	}
-	of.seq.numbers.Expect(p.seq.now().numbers.Pace())
+	of.numbers.Expect(p.now().Pace())
 	return true
 }
 
@@ -403,7 +402,7 @@ func endsBefore(k kind.Kind, now time.Time, d time.Duration) bool {
 // untilReset is d, in which the sequence comes to its end; Never if its counter begins again before
 // that.
 func (q *sequence) untilReset(d time.Duration) time.Duration {
-	if endsBefore(q.kind, q.owner.clock.wall(), d) {
+	if endsBefore(q.kind, q.all.clock.wall(), d) {
 		return Never
 	}
 	return d
@@ -455,10 +454,10 @@ func presentName(r *store.Row, at time.Time) (stored string, ok bool) {
 // avoid takes the counters of keys that somebody chose out of what is held of their periods.
 func (p *periods) avoid(keys []uint64) {
 	for _, key := range keys {
-		counter, _, ok := p.seq.kind.Counter(key)
-		is, of := p.seq.kind.PeriodOf(strconv.FormatUint(key, 10))
+		counter, _, ok := p.kind.Counter(key)
+		is, of := p.kind.PeriodOf(strconv.FormatUint(key, 10))
 		if known := p.of(is); ok && of && known != nil {
-			takeOutOf([]*cache.Cache{known.seq.numbers}, []uint64{counter})
+			takeOutOf([]*cache.Cache{known.numbers}, []uint64{counter})
 		}
 	}
 }
@@ -468,8 +467,10 @@ func (s *Sequences) dropPeriodsLocked(q *sequence) {
 	if q.periods == nil {
 		return
 	}
-	for _, of := range q.periods.all() {
-		of.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
-		s.removeLocked(of)
+	for _, numbers := range q.periods.counters() {
+		if of := s.ofLocked(numbers); of != nil {
+			of.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
+			s.removeLocked(of)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Cache is what is in memory of the sequence that a name means.
-func (in Inner) Cache(name string) Cache { return cacheOf(in.s.names.get([]byte(name))) }
+func (in Inner) Cache(name string) Cache { return in.cacheOf(in.s.names.get([]byte(name))) }
 
 // Cached is how many numbers of it are in memory.
 func (in Inner) Cached(name string) uint64 { return in.Cache(name).Cached() }
@@ -24,7 +24,7 @@ func (in Inner) Cached(name string) uint64 { return in.Cache(name).Cached() }
 // Meet makes the cache of a sequence whose row was read as found.
 func (in Inner) Meet(name string, found store.Row) (Cache, error) {
 	q, err := in.s.sequenceFor(name, found, in.s.obeyed())
-	return cacheOf(q), err
+	return in.cacheOf(q), err
 }
 
 // Reserving reports whether a reservation of a sequence is in flight, or of steps of it.
@@ -39,7 +39,7 @@ func (in Inner) ReservingAny() bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
 	for _, q := range in.s.sequences {
-		if cacheOf(q).Reserving() {
+		if in.cacheOf(q).Reserving() {
 			return true
 		}
 	}
@@ -117,7 +117,7 @@ const MostUnknown = maxUnknown
 // Find finds a sequence as requests do.
 func (in Inner) Find(ctx context.Context, name string, patience time.Duration) (Cache, error) {
 	q, err := in.s.find(ctx, []byte(name), patience)
-	return cacheOf(q), err
+	return in.cacheOf(q), err
 }
 
 // FindForLater reads the row of a sequence. What it returns makes a cache of it.
@@ -146,13 +146,14 @@ func (in Inner) ListHere() []Info { return in.s.listHere() }
 type Cache struct {
 	c *cache.Cache
 	q *sequence
+	s *Sequences
 }
 
-func cacheOf(q *sequence) Cache {
+func (in Inner) cacheOf(q *sequence) Cache {
 	if q == nil {
 		return Cache{}
 	}
-	return Cache{q.numbers, q}
+	return Cache{q.numbers, q, in.s}
 }
 
 // Exists reports whether there is one.
@@ -241,8 +242,7 @@ type Reserver interface {
 // ReserveFrom has all numbers come from another reserver, which may use the one before. Nothing is
 // in flight.
 func (c Cache) ReserveFrom(wrap func(Reserver) Reserver) {
-	s := c.q.owner
-	s.reserver = inward{wrap(outward{s.reserver})}
+	c.s.reserver = inward{wrap(outward{c.s.reserver})}
 }
 
 // ReserveFrom is that without the one before.

@@ -8,6 +8,7 @@ import (
 	"seqproxy/internal/statefile"
 	"seqproxy/sequence/agree"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/members"
 	"seqproxy/sequence/store"
@@ -76,7 +77,7 @@ type periodsOf struct {
 	rows PeriodRows
 }
 
-func (p periodsOf) counter(ctx context.Context, _ *sequence, name string) (found store.Row, changes uint64, err error) {
+func (p periodsOf) counter(ctx context.Context, _ string, _ kind.Kind, name string) (found store.Row, changes uint64, err error) {
 	changes = p.s.obeyed()
 	found, err = p.rows.Counter(ctx, name)
 	return found, changes, err

@@ -17,7 +17,7 @@ import (
 type sequence struct {
 	name     string // as the table spells it
 	numbers  *cache.Cache
-	owner    *Sequences
+	all      *shared
 	kind     kind.Kind
 	hidden   bool          // it counts for another sequence, and no client reaches it
 	clocked  *clocked      // which makes the keys that have a time; nil: the numbers are counters
@@ -30,9 +30,9 @@ type sequence struct {
 }
 
 // newSequence makes the sequence whose row was read as found. It starts nothing.
-func newSequence(owner *Sequences, found store.Row) *sequence {
-	q := &sequence{name: found.Name, numbers: cache.New(&owner.common, reservations{owner}, found), owner: owner, kind: found.Def.Kind, hidden: define.IsHidden(found.Name)}
-	q.clocked, q.periods = newClocked(&owner.shared, q.kind, q.numbers, found.Position()), newPeriods(q)
+func newSequence(all *shared, found store.Row) *sequence {
+	q := &sequence{name: found.Name, numbers: cache.New(all.caches, all.from, found), all: all, kind: found.Def.Kind, hidden: define.IsHidden(found.Name)}
+	q.clocked, q.periods = newClocked(q.all, q.kind, q.numbers, found.Position()), newPeriods(q.all, q.kind, q.numbers)
 	return q
 }
 
@@ -91,7 +91,8 @@ func (q *sequence) revise(r *store.Row) {
 	}
 }
 
-// keepUp has what is in memory keep up with how it is used. Sequences.mu is held.
+// keepUp has what is in memory keep up with how it is used. Sequences.mu is held, and Close has not
+// begun.
 func (q *sequence) keepUp(now time.Time) {
 	switch {
 	case q.clocked != nil:

@@ -113,7 +113,7 @@ func New(opts Options) (*Sequences, error) {
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
 	}}
-	s.shared = shared{caches: &s.common, members: s.members, clock: s.clock, timing: t, worker: opts.WorkerID, ticks: workerTicks{s}}
+	s.shared = shared{caches: &s.common, from: reservations{s}, members: s.members, clock: s.clock, timing: t, worker: opts.WorkerID, ticks: workerTicks{s}, periods: periodCounters{s}}
 	s.follower = follow.New(s.members, followerCaches{s}, followerOwner{s}, follow.Timing{
 		Follow: t.follow, Rarely: t.followRarely, Round: t.round, Beat: t.beat,
 	}, s.log)
@@ -386,7 +386,7 @@ func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*
 		q = nil
 	}
 	if q == nil {
-		q = newSequence(s, found)
+		q = newSequence(&s.shared, found)
 		if lock, ok := s.ending[found.Name]; ok {
 			q.numbers.Reserving = lock
 			delete(s.ending, found.Name)

@@ -12,11 +12,13 @@ import (
 // shared is what the sequences of a process share. It is not changed once there is a sequence.
 type shared struct {
 	caches  *cache.Common
+	from    cache.Reserver
 	members *members.Members
 	clock   *machineClock
 	timing  *timing
 	worker  *uint64 // see [Options.WorkerID]
 	ticks   clockedOwner
+	periods periodsOwner
 }
 
 // whyNot is the cause of a wait that ended by itself.

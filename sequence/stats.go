@@ -161,7 +161,8 @@ func (s *Sequences) listHere() []Info {
 		if q.numbers.Ended() != nil || q.hidden {
 			continue
 		}
-		i := q.now().describe(nil)
+		q = s.counting(q)
+		i := q.describe(nil, s.cachesOf(q))
 		if !i.Order {
 			i.Skew = Never // it takes knowing how many proxies there are
 		}
@@ -183,7 +184,7 @@ func (s *Sequences) countProxies(ctx context.Context) int {
 // infoOf describes the sequence of a row.
 func (s *Sequences) infoOf(r *store.Row, proxies int) Info {
 	if q := s.names.get([]byte(r.Name)); q != nil && q.numbers.Ended() == nil {
-		i := q.describe(r)
+		i := q.describe(r, s.cachesOf(q))
 		if i.Skew < Never/time.Duration(proxies) {
 			i.Skew *= time.Duration(proxies)
 		} else {

@@ -113,7 +113,7 @@ func (s *Sequences) BySequence() []SequenceStats {
 			continue
 		}
 		if st := count(q.numbers.Score, q.tally()); st.Name != stats.Others && !q.hidden {
-			q.now().report(st, now)
+			s.counting(q).report(st, now)
 			st.Epoch = s.members.Marks.Epoch(q.name)
 			st.HomeUp = st.Order && s.members.HomeUp(q.name)
 		}

@@ -3,16 +3,18 @@ package sequence
 import (
 	"time"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/store"
 )
 
 // This file is how a sequence is described that is advanced by several numbers at once, too
 // (Advance): those of each step are held apart, and the sequence stands as all of them do together.
 
-// describe is info of all caches of the sequence together. r is its row, nil if that was not read.
-func (q *sequence) describe(r *store.Row) Info {
+// describe is info of all caches of the sequence together, as cachesLocked returned them. r is its
+// row, nil if that was not read.
+func (q *sequence) describe(r *store.Row, caches []*cache.Cache) Info {
 	i := q.info(r)
-	for _, stepped := range q.owner.cachesOf(q)[1:] {
+	for _, stepped := range caches[1:] {
 		i.fold(infoOfState(q.name, stepped.Look(r)))
 	}
 	return i
