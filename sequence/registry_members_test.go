@@ -170,7 +170,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	})
 	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 	mustAlter(t, a, "photos", sequence.Alteration{Order: new(false)})
-	all, err := a.Proxies(t.Context())
+	all, err := sequence.Inside(a).Proxies(t.Context())
 	if err != nil || len(all) != 1 || all[0].ID != sequence.Inside(b).ID() {
 		t.Errorf("got %+v, %v; want the one proxy that has taken numbers, once", all, err)
 	}
@@ -221,7 +221,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 			wantCached(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
 			sequence.Inside(b).FollowAgain()
 			alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
-			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
+			if all, err := sequence.Inside(a).Proxies(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("got %+v, %v; want the one that runs", all, err)
 			}
 		})

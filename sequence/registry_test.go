@@ -52,7 +52,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	}
 	second := p.open(t, seldomHearing)
 	mustTake(t, second, "photos", 1)
-	all, err := second.Proxies(t.Context())
+	all, err := sequence.Inside(second).Proxies(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -296,7 +296,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"},
 	} {
 		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', '2031-02-03 04:05:06', "+heartbeat+", 3)")
-		all, err := a.Proxies(t.Context())
+		all, err := sequence.Inside(a).Proxies(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -341,3 +341,14 @@ func (v Server) MaxConns() int { return v.Config.Link.MaxConns }
 
 // Lacks says what is known of a row that it lacks.
 func (v Server) Lacks(name string) error { return v.s.members.Next.Lacks(v.v, name) }
+
+// Proxies are those that are registered with the sequence server, in the order in which they came.
+func (in Inner) Proxies(ctx context.Context) ([]Proxy, error) {
+	r, stop := in.s.request(ctx)
+	defer stop()
+	all, err := in.s.members.Now().Proxies(r.ctx)
+	if err != nil {
+		return nil, r.failed("", err)
+	}
+	return all, nil
+}

@@ -236,7 +236,7 @@ func recordTwoProxies(t *testing.T, r *recorder) {
 	r.take(b, "B takes a number", 1, 11)
 	r.alter(a, "A: ALTER SEQUENCE CACHE 5", sequence.Alteration{Cache: ref(uint64(5))})
 	r.step("A: RESTART ... FORCE is refused beside B", func() { wantRefused(t, a, "photos", sequence.Inside(b).ID()) })
-	r.do("A: the list of proxies", func(ctx context.Context) error { _, err := a.Proxies(ctx); return err })
+	r.do("A: the list of proxies", func(ctx context.Context) error { _, err := sequence.Inside(a).Proxies(ctx); return err })
 	r.alter(a, "A: ALTER SEQUENCE ORDER, for which B gives up what it holds", sequence.Alteration{Order: ref(true)})
 	r.do("B ends", b.Close)
 }
