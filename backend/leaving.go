@@ -46,7 +46,7 @@ func (l *leaving) change(before, now *Routes) {
 func (l *leaving) addTo(all []NodeStats) []NodeStats {
 	for _, shard := range l.list() {
 		for _, n := range shard.nodes {
-			st := n.stats(shard)
+			st := shard.stats(n)
 			if st.Open+st.Connecting == 0 {
 				continue
 			}

@@ -46,14 +46,7 @@ func (s *Shard) Resume() bool {
 
 // gate outlives a change of a shard's nodes: the old Shard and the new one share it.
 type gate struct {
-	alone  *ShardSet             // the set of this shard alone
 	paused atomic.Pointer[Pause] // nil: not paused
-}
-
-func newGate() *gate {
-	g := &gate{}
-	g.alone = &ShardSet{[]*gate{g}}
-	return g
 }
 
 // ShardSet is an immutable set of shards; nil is the empty set. A shard whose nodes have changed
@@ -62,7 +55,7 @@ type ShardSet struct{ gates []*gate }
 
 // Has reports whether a shard is in the set.
 func (s *ShardSet) Has(shard *Shard) bool {
-	return s == shard.gate.alone || s.hasGate(shard.gate)
+	return s == shard.alone || s.hasGate(shard.gate)
 }
 
 func (s *ShardSet) hasGate(g *gate) bool { return s != nil && slices.Contains(s.gates, g) }
@@ -71,7 +64,7 @@ func (s *ShardSet) hasGate(g *gate) bool { return s != nil && slices.Contains(s.
 func (s *ShardSet) With(shard *Shard) *ShardSet {
 	switch {
 	case s == nil:
-		return shard.gate.alone
+		return shard.alone
 	case s.Has(shard):
 		return s
 	}

@@ -145,6 +145,7 @@ type Shard struct {
 	nodes  []*Node
 	access atomic.Pointer[access] // a reload replaces it, for connections opened later
 	gate   *gate
+	alone  *ShardSet // the set of this shard alone, which survives with the gate
 }
 
 // access says how to open connections to a shard's nodes. It is immutable.
@@ -168,9 +169,10 @@ func newAccess(o *ShardOptions) *access {
 func newShard(o *ShardOptions, before *Shard) *Shard {
 	s := &Shard{name: o.Name}
 	if before != nil {
-		s.gate = before.gate // a pause survives a change of the nodes
+		s.gate, s.alone = before.gate, before.alone // a pause survives a change of the nodes
 	} else {
-		s.gate = newGate()
+		s.gate = new(gate)
+		s.alone = &ShardSet{[]*gate{s.gate}}
 	}
 	for _, address := range o.Nodes {
 		s.nodes = append(s.nodes, newNode(address))

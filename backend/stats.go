@@ -62,14 +62,14 @@ func (s *Shards) Stats() []NodeStats {
 	targets := s.Routes().targets()
 	all := make([]NodeStats, 0, len(targets))
 	for _, t := range targets {
-		all = append(all, t.node.stats(t.shard))
+		all = append(all, t.shard.stats(t.node))
 	}
 	return s.leaving.addTo(all)
 }
 
-func (n *Node) stats(of *Shard) NodeStats {
+func (s *Shard) stats(n *Node) NodeStats {
 	st := NodeStats{
-		Shard: of.name, Node: n.String(), Primary: n == of.primary(),
+		Shard: s.name, Node: n.String(), Primary: n == s.primary(),
 		Connecting: int(n.counts.connecting.Load()), Open: int(n.counts.open.Load()),
 		Connects: n.counts.connects.Read(), Errors: n.counts.errors.read(),
 	}

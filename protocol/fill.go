@@ -281,14 +281,14 @@ func (f *Filler) rowsAhead(b []byte) (rows int) {
 func (f *Filler) beginRow(size int) {
 	k := len(f.columns)
 	r := &f.row
-	*r = filledRow{f: f, texts: r.texts, head: r.head[:0], numbers: f.numbers[:k], col: -1}
+	if f.opts.Binary && len(f.types) == 0 {
+		f.types = f.opts.Types
+	}
+	*r = filledRow{binary: f.opts.Binary, columns: f.columns, types: f.types, texts: r.texts, head: r.head[:0], numbers: f.numbers[:k], col: -1}
 	f.numbers = f.numbers[k:]
 	f.inRow = true
 	if f.opts.Binary {
 		r.state, r.need = rowHead, 1+(f.count+2+7)/8
-		if len(f.types) == 0 {
-			f.types = f.opts.Types
-		}
 		return
 	}
 	for i, n := range r.numbers {

@@ -4,7 +4,9 @@ import "encoding/binary"
 
 // filledRow is the state of a row that is passed on: the value that the next byte belongs to.
 type filledRow struct {
-	f         *Filler
+	binary    bool
+	columns   []int        // to fill
+	types     []uint8      // of all columns of a binary row
 	numbers   []uint64     // for the row's columns
 	texts     []numberText // the numbers as text
 	saved     int          // bytes by which the row gets shorter
@@ -99,7 +101,7 @@ func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 // write replaces the placeholder bytes at the start of part by the same part of a number.
 func (r *filledRow) write(dst, part []byte) (out, rest []byte, ok bool) {
 	placeholder := textPlaceholder
-	if r.f.opts.Binary {
+	if r.binary {
 		placeholder = binaryPlaceholder
 	}
 	k := min(len(placeholder)-r.at, len(part))
@@ -108,7 +110,7 @@ func (r *filledRow) write(dst, part []byte) (out, rest []byte, ok bool) {
 	}
 	var eight [8]byte
 	var number []byte
-	if r.f.opts.Binary {
+	if r.binary {
 		binary.LittleEndian.PutUint64(eight[:], r.numbers[r.fill])
 		number = eight[:]
 	} else {
@@ -132,23 +134,22 @@ func (r *filledRow) next() bool {
 		r.state = rowRest
 		return true
 	}
-	binaryRow := r.f.opts.Binary
 	for {
 		r.col++
-		null := binaryRow && r.head[1+(r.col+2)/8]&(1<<((r.col+2)%8)) != 0
+		null := r.binary && r.head[1+(r.col+2)/8]&(1<<((r.col+2)%8)) != 0
 		switch {
-		case r.col == r.f.columns[r.fill]:
+		case r.col == r.columns[r.fill]:
 			r.state = rowFill
 			return !null
 		case null:
 			continue
-		case !binaryRow:
+		case !r.binary:
 			r.state = rowPrefix
 			return true
-		case r.col >= len(r.f.types):
+		case r.col >= len(r.types):
 			return false
 		}
-		width := binaryWidth(r.f.types[r.col])
+		width := binaryWidth(r.types[r.col])
 		switch width {
 		case 0:
 			continue

@@ -106,12 +106,12 @@ type limited struct {
 	once   sync.Once
 
 	mu    sync.Mutex
-	until map[*limitedConn]time.Time // when each one's time is up
+	until map[net.Conn]time.Time // when each one's time is up
 }
 
 func newLimited(l net.Listener, places int) *limited {
 	return &limited{
-		Listener: l, places: places, freed: make(chan struct{}, 1), closed: make(chan struct{}), until: make(map[*limitedConn]time.Time),
+		Listener: l, places: places, freed: make(chan struct{}, 1), closed: make(chan struct{}), until: make(map[net.Conn]time.Time),
 	}
 }
 
@@ -120,8 +120,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: nc, of: l}
-	for wait := l.enter(c); wait > 0; wait = l.enter(c) {
+	for wait := l.enter(nc); wait > 0; wait = l.enter(nc) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -132,16 +131,16 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		timer.Stop()
 	}
-	return c, nil
+	return &limitedConn{Conn: nc, of: l}, nil
 }
 
-// enter gives c a place, if necessary one whose time is up. Otherwise it returns when to try again.
-func (l *limited) enter(c *limitedConn) (wait time.Duration) {
+// enter gives nc a place, if necessary one whose time is up. Otherwise it returns when to try again.
+func (l *limited) enter(nc net.Conn) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if len(l.until) >= l.places {
-		var first *limitedConn
+		var first net.Conn
 		for other, until := range l.until {
 			if first == nil || until.Before(l.until[first]) {
 				first = other
@@ -151,9 +150,9 @@ func (l *limited) enter(c *limitedConn) (wait time.Duration) {
 			return wait
 		}
 		delete(l.until, first)
-		_ = first.Conn.Close() // its goroutine notices
+		_ = first.Close() // its goroutine notices
 	}
-	l.until[c] = now.Add(crowdedSilence)
+	l.until[nc] = now.Add(crowdedSilence)
 	return 0
 }
 
@@ -162,14 +161,17 @@ func (l *limited) extend(nc net.Conn, by time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, ok := nc.(*limitedConn)
-	if _, has := l.until[c]; ok && has {
-		l.until[c] = time.Now().Add(by)
+	if !ok {
+		return
+	}
+	if _, has := l.until[c.Conn]; has {
+		l.until[c.Conn] = time.Now().Add(by)
 	}
 }
 
-func (l *limited) leave(c *limitedConn) {
+func (l *limited) leave(nc net.Conn) {
 	l.mu.Lock()
-	delete(l.until, c)
+	delete(l.until, nc)
 	l.mu.Unlock()
 	select {
 	case l.freed <- struct{}{}:
@@ -182,12 +184,13 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
+// limitedConn is one that has a place.
 type limitedConn struct {
 	net.Conn
 	of *limited
 }
 
 func (c *limitedConn) Close() error {
-	c.of.leave(c)
+	c.of.leave(c.Conn)
 	return c.Conn.Close()
 }
