@@ -76,8 +76,8 @@ func (s *Sequences) ofLocked(numbers *cache.Cache) *sequence {
 	return nil
 }
 
-// counting is the sequence whose numbers count for q at present: that of the period, as far as it is
-// known here; q itself where the counter does not begin again.
+// counting is the sequence whose numbers count for q at present: that of the period, as far as it
+// is known here; q itself where the counter does not begin again.
 func (s *Sequences) counting(q *sequence) *sequence {
 	if q.periods == nil {
 		return q

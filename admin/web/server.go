@@ -134,7 +134,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return &limitedConn{Conn: nc, of: l}, nil
 }
 
-// enter gives nc a place, if necessary one whose time is up. Otherwise it returns when to try again.
+// enter gives nc a place, if necessary one whose time is up. Otherwise it returns when to try
+// again.
 func (l *limited) enter(nc net.Conn) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,50 +21,23 @@ import (
 	"testing"
 )
 
-// mostMethods is the largest interface through which a type may see the one above it.
+// mostMethods is the largest interface through which a type may see the one above it: the one that
+// has it.
 const mostMethods = 5
 
-// floor is a type of a package, and the types and packages that stand below it. A package stands
-// for all of its types.
-type floor struct {
-	above string // "proxy/session.Session"
-	below []string
+// eachOther are types that lead to each other, in order, and why.
+var eachOther = map[string]string{
+	"protocol.Conn protocol.frameReader protocol.frameWriter protocol.frames": "one stream: compressed frames are read and written with the buffers of its connection",
+	"internal/statefile.File internal/statefile.Write":                        "who waits for a write carries it out",
 }
 
-// floors are those of the module. A type sees the one above it, if at all, through a small
-// interface that it declares itself.
-var floors = []floor{
-	{"proxy/session.Session", []string{
-		"proxy/alone", "proxy/hangup", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
-		"proxy/session.client", "proxy/session.batch", "proxy/session.attachment", "proxy/session.backends", "proxy/session.outside", "proxy/session.idleness", "proxy/session.relay", "proxy/session.ground", "proxy/session.slow", "proxy/session.memoryShare", "proxy/session.order", "proxy/session.facts", "proxy/session.planning", "proxy/session.answers", "proxy/session.tickets", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.texts", "proxy/session.executor",
-		"proxy/session.preparedSet", "proxy/session.prepared", "proxy/session.Settings", "proxy/session.bindings",
-	}},
-	{"proxy.Server", []string{"proxy/hangup", "proxy/keys", "proxy/kill", "proxy/login", "proxy/session", "proxy/stats"}},
-	{"proxy/session.executor", []string{"proxy/session.texts", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment", "proxy/session.prepared"}},
-	{"proxy/session.texts", []string{"proxy/session.order", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
-	{"proxy/session.delivery", []string{"proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
-	{"proxy/session.explanation", []string{"proxy/session.tickets", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
-	{"proxy/session.tickets", []string{"proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
-	{"proxy/session.answers", []string{"proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
-	{"proxy/session.planning", []string{"proxy/session.facts", "proxy/session.ground", "proxy/session.relay", "proxy/session.attachment", "proxy/session.backends", "proxy/session.client"}},
-	{"proxy/session.relay", []string{"proxy/session.attachment", "proxy/session.backends", "proxy/session.batch", "proxy/session.client", "proxy/session.memoryShare", "proxy/session.slow", "proxy/session.idleness"}},
-	{"proxy/session.attachment", []string{"proxy/session.backends", "proxy/session.client", "proxy/session.outside", "proxy/session.prepared", "proxy/session.preparedSet", "proxy/session.Settings"}},
-	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence/cache", "sequence/stats", "sequence/follow", "sequence/members", "sequence.ownedColumns", "sequence.machineClock", "sequence/agree", "sequence/member", "sequence/group", "sequence/steps", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
-	{"sequence.sequence", []string{"sequence/cache", "sequence/stats"}},
-	{"sequence/ticket.Tables", []string{"sequence/ticket.Counter", "sequence/cache", "sequence/member"}},
-	{"sequence/cache.Cache", []string{"sequence/cache.stock", "sequence/cache.line", "sequence/cache.alarm", "sequence/cache.sizes", "sequence/cache.counter", "sequence/cache.exhaustion", "sequence/cache.batches", "sequence/cache.gathering"}},
-	{"sequence/follow.Follower", []string{"sequence/follow.Following", "sequence/members", "sequence/member", "sequence/store"}},
-	{"sequence/members.Members", []string{"sequence/members.View", "sequence/agree", "sequence/steps", "sequence/member", "sequence/group", "sequence/store", "sequence/link"}},
-	{"sequence/agree.Definitions", []string{"sequence/agree.Agreed", "sequence/agree.edit", "sequence/member", "sequence/group", "sequence/store", "sequence/link"}},
-	{"sequence/member.Several", []string{"sequence/member.Server", "sequence/group", "sequence/store", "sequence/link"}},
-	{"sequence/member.Server", []string{"sequence/group", "sequence/store", "sequence/link"}},
-	{"sequence/group.Ceilings", []string{"sequence/store", "sequence/link"}},
-	{"sequence/steps.Store", []string{"sequence/store"}},
-	{"sequence/store.Store", []string{
-		"sequence/store.LimitTable", "sequence/store.OptionTable", "sequence/store.PlanTable", "sequence/store.ProxyTable", "sequence/store.Schema", "sequence/link",
-	}},
-	{"sequence/store.Schema", []string{"sequence/link"}},
+// givenAbove are types that are given one that has them, and why.
+var givenAbove = map[string]string{
+	"backend.ShardSet given backend.Shard":                   "a shard has the set of itself alone, so that the common case takes no memory",
+	"internal/statefile.File given internal/statefile.Write": "as above",
+	"sequence.Sequences given sequence.request":              "a request is Sequences with the time of one caller",
+	"sequence/agree.lockedName given sequence/agree.Agreed":  "the row of a member is compared with those of the others",
+	"sequence/member.Server given sequence/member.Among":     "a member reserves in sight of the others",
 }
 
 // setLater are the fields with functions that are set after construction, and why. A function that
@@ -81,11 +54,25 @@ var setLater = map[string]string{
 	"sequence/store.Taking.Numbers":     "a statement of one reservation is put together by who knows how its servers count",
 }
 
-// TestNoTypeReachesUp reads the fields of each type, and what its methods take.
+// TestNoTypeReachesUp: what a type has does not lead back to it, and is not given it. A type sees
+// the one above it, if at all, through a small interface.
 func TestNoTypeReachesUp(t *testing.T) {
 	m := readModule(t)
-	for _, finding := range m.reachesUp(t, floors) {
-		t.Error(finding)
+	ways := m.ways(t, m.linked)
+	for _, rule := range []struct {
+		found  map[string]string
+		except map[string]string
+	}{{ways.eachOther(), eachOther}, {ways.givenAbove(), givenAbove}} {
+		for types, how := range rule.found {
+			if rule.except[types] == "" {
+				t.Errorf("%s: %s", types, how)
+			}
+		}
+		for types := range rule.except {
+			if rule.found[types] == "" {
+				t.Errorf("%s: listed, and not so", types)
+			}
+		}
 	}
 }
 
@@ -197,19 +184,16 @@ func commentOf(t *testing.T, folder string) (text string, names map[string]bool)
 func TestThatEachOfTheseRulesCanBeBroken(t *testing.T) {
 	const planted = "cmd/seqproxy/testdata/rooms/planted"
 	m := readModule(t)
-	up := m.reachesUp(t, []floor{{planted + ".upper", []string{
-		planted + ".embeds", planted + ".points", planted + ".holds", planted + ".reaches", planted + ".takes", planted + ".asks",
-	}}})
-	for i, want := range []string{"asks", "embeds", "holds", "points", "reaches", "takes"} {
-		if want == "asks" { // allowed, through a small interface
-			if slices.ContainsFunc(up, func(f string) bool { return strings.Contains(f, "planted.asks") }) {
-				t.Error("a type that sees four methods of the one above it is reported")
-			}
-			continue
-		}
-		if len(up) < i || !strings.Contains(up[i-1], "planted."+want+" ") {
-			t.Errorf("got %q, want one about %s", up, want)
-		}
+	ways := m.ways(t, []string{planted})
+	var want []string
+	for _, name := range []string{"deep", "embeds", "holds", "points", "reaches", "upper", "way"} {
+		want = append(want, planted+"."+name)
+	}
+	if circles := ways.eachOther(); len(circles) != 1 || circles[strings.Join(want, " ")] == "" {
+		t.Errorf("types that lead to each other: got %v, want all of %v", circles, want)
+	}
+	if given := ways.givenAbove(); len(given) != 1 || given[planted+".takes given "+planted+".upper"] == "" {
+		t.Errorf("types that are given what has them: got %v, want takes", given)
 	}
 	set := m.setsFunctions(t, planted)
 	if len(set) != 1 || set[planted+".reaches.later"] == "" {
@@ -232,6 +216,7 @@ type module struct {
 	found   map[string]bool // folders that exist
 	checked map[string]*checkedPackage
 	others  types.Importer // packages outside of the module, from the compiler's export data
+	linked  []string       // the folders of the packages of the program
 }
 
 type checkedPackage struct {
@@ -263,12 +248,15 @@ func loadModule() (*module, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := &module{fset: token.NewFileSet(), found: make(map[string]bool), checked: make(map[string]*checkedPackage)}
 	exported := make(map[string]string)
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		path, file, _ := strings.Cut(lines.Text(), " ")
 		exported[path] = file
+		if folder, ours := strings.CutPrefix(path, "seqproxy/"); ours {
+			m.linked = append(m.linked, folder)
+		}
 	}
-	m := &module{fset: token.NewFileSet(), found: make(map[string]bool), checked: make(map[string]*checkedPackage)}
 	m.others = importer.ForCompiler(m.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if exported[path] == "" {
 			return nil, fmt.Errorf("package %s is not among what the program links", path)
@@ -347,131 +335,157 @@ func (m *module) read(t *testing.T, folder string) *checkedPackage {
 	return p
 }
 
-// named returns the types that a name of a floor means: one type, or all of a package.
-func (m *module) named(t *testing.T, name string) (all []*types.Named) {
-	t.Helper()
-	folder, one := name, ""
-	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
-		folder, one = name[:dot], name[dot+1:]
-	}
-	scope := m.read(t, folder).types.Scope()
-	for _, name := range scope.Names() {
-		object, isType := scope.Lookup(name).(*types.TypeName)
-		if !isType || object.IsAlias() || one != "" && name != one {
-			continue
-		}
-		if named, ok := object.Type().(*types.Named); ok {
-			all = append(all, named)
-		}
-	}
-	if len(all) == 0 {
-		t.Errorf("the floors have %s, which does not exist", name)
-	}
-	return all
-}
+// ways are how named types lead to others: by "the field x", say.
+type ways map[*types.Named]map[*types.Named]string
 
-// reachesUp returns, in order, each type that sees the one above it other than through a small
-// interface.
-func (m *module) reachesUp(t *testing.T, floors []floor) (findings []string) {
+// ways returns those between all types of some packages.
+func (m *module) ways(t *testing.T, folders []string) ways {
 	t.Helper()
-	for _, f := range floors {
-		above := m.named(t, f.above)[0]
-		for _, name := range f.below {
-			for _, below := range m.named(t, name) {
-				if below == above {
-					continue
-				}
-				if by := seenBy(below, above); by != "" {
-					findings = append(findings, fmt.Sprintf("%s sees %s, which stands above it: %s", typeName(below), f.above, by))
-				}
+	w := make(ways)
+	for _, folder := range folders {
+		scope := m.read(t, folder).types.Scope()
+		for _, name := range scope.Names() {
+			object, isType := scope.Lookup(name).(*types.TypeName)
+			if !isType || object.IsAlias() {
+				continue
+			}
+			if named, ok := object.Type().(*types.Named); ok {
+				w[named] = make(map[*types.Named]string)
 			}
 		}
 	}
-	slices.Sort(findings)
-	return findings
+	for from := range w {
+		add := func(to *types.Named, how string) {
+			if to != from && w[to] != nil {
+				w[from][to] = how
+			}
+		}
+		structure, ok := from.Underlying().(*types.Struct)
+		if !ok {
+			w.mentions(from, from.Underlying(), func(to *types.Named) { add(to, "what it is") })
+			continue
+		}
+		for field := range structure.Fields() {
+			w.mentions(from, field.Type(), func(to *types.Named) { add(to, "the field "+field.Name()) })
+		}
+	}
+	return w
+}
+
+// mentions calls found for the named types that a type in another one is made of: through pointers,
+// lists, maps, channels, functions, and structs without a name. An interface of many methods stands
+// for all types that have them, unless the other one wraps it and has them, too.
+func (w ways) mentions(in *types.Named, typ types.Type, found func(*types.Named)) {
+	switch typ := types.Unalias(typ).(type) {
+	case *types.Named:
+		if face, ok := typ.Underlying().(*types.Interface); ok && w[typ.Origin()] != nil {
+			w.mentions(in, face, found)
+			return
+		}
+		found(typ.Origin())
+		for arg := range typ.TypeArgs().Types() { // atomic.Pointer[T]
+			w.mentions(in, arg, found)
+		}
+	case *types.Interface:
+		if typ.NumMethods() <= mostMethods || implements(in, typ) {
+			return
+		}
+		for named := range w {
+			if implements(named, typ) {
+				found(named)
+			}
+		}
+	case *types.Map:
+		w.mentions(in, typ.Key(), found)
+		w.mentions(in, typ.Elem(), found)
+	case interface{ Elem() types.Type }: // a pointer, a list, a channel
+		w.mentions(in, typ.Elem(), found)
+	case *types.Signature:
+		w.mentions(in, typ.Params(), found)
+		w.mentions(in, typ.Results(), found)
+	case *types.Tuple:
+		for v := range typ.Variables() {
+			w.mentions(in, v.Type(), found)
+		}
+	case *types.Struct:
+		for field := range typ.Fields() {
+			w.mentions(in, field.Type(), found)
+		}
+	}
+}
+
+func implements(named *types.Named, face *types.Interface) bool {
+	return !types.IsInterface(named) && named.TypeParams().Len() == 0 && types.Implements(types.NewPointer(named), face)
+}
+
+// eachOther returns the types that lead to each other, in any number of steps, and how.
+func (w ways) eachOther() map[string]string {
+	found := make(map[string]string)
+	for from := range w {
+		var names, steps []string
+		around := w.reach(from)
+		if !around[from] {
+			continue
+		}
+		for other := range around {
+			if !w.reach(other)[from] {
+				delete(around, other)
+			}
+		}
+		for other := range around {
+			names = append(names, typeName(other))
+			for to, how := range w[other] {
+				if around[to] {
+					steps = append(steps, fmt.Sprintf("%s has %s by %s", other.Obj().Name(), to.Obj().Name(), how))
+				}
+			}
+		}
+		slices.Sort(names)
+		slices.Sort(steps)
+		found[strings.Join(names, " ")] = strings.Join(steps, "; ")
+	}
+	return found
+}
+
+// reach returns the types that one leads to: itself, if they lead back.
+func (w ways) reach(from *types.Named) map[*types.Named]bool {
+	reached := make(map[*types.Named]bool)
+	var visit func(*types.Named)
+	visit = func(at *types.Named) {
+		for to := range w[at] {
+			if !reached[to] {
+				reached[to] = true
+				visit(to)
+			}
+		}
+	}
+	visit(from)
+	return reached
+}
+
+// givenAbove returns the types of which a method takes a type of the package that has them, and the
+// method. A type of another package stands below, as it is imported.
+func (w ways) givenAbove() map[string]string {
+	found := make(map[string]string)
+	for above, has := range w {
+		for below := range has {
+			if below.Obj().Pkg() != above.Obj().Pkg() {
+				continue
+			}
+			for method := range below.Methods() {
+				w.mentions(below, method.Signature().Params(), func(given *types.Named) {
+					if given == above {
+						found[typeName(below)+" given "+typeName(above)] = "to " + method.Name()
+					}
+				})
+			}
+		}
+	}
+	return found
 }
 
 func typeName(n *types.Named) string {
 	return strings.TrimPrefix(n.Obj().Pkg().Path(), "seqproxy/") + "." + n.Obj().Name()
-}
-
-// seenBy returns how a type sees another: a field of it, or a parameter of a method; "" if it does
-// not.
-func seenBy(below, above *types.Named) string {
-	if structure, ok := below.Underlying().(*types.Struct); ok {
-		for i := range structure.NumFields() {
-			if way := wayTo(structure.Field(i).Type(), above, nil); way != "" {
-				return "the field " + structure.Field(i).Name() + " " + way
-			}
-		}
-	}
-	for i := range below.NumMethods() {
-		method := below.Method(i)
-		takes := method.Signature().Params()
-		for j := range takes.Len() {
-			if way := wayTo(takes.At(j).Type(), above, nil); way != "" {
-				return "the method " + method.Name() + " takes what " + way
-			}
-		}
-	}
-	return ""
-}
-
-// wayTo returns how a type leads to a named one, "" if it does not: through pointers, lists, maps,
-// channels, functions and structs without a name. It does not look into named types.
-func wayTo(typ types.Type, to *types.Named, seen []types.Type) string {
-	if slices.Contains(seen, typ) {
-		return ""
-	}
-	seen = append(seen, typ)
-	switch typ := types.Unalias(typ).(type) {
-	case *types.Named:
-		if typ == to || typ.Origin() == to {
-			return "is one"
-		}
-		for i := range typ.TypeArgs().Len() { // atomic.Pointer[T]
-			if way := wayTo(typ.TypeArgs().At(i), to, seen); way != "" {
-				return way
-			}
-		}
-		face, ok := typ.Underlying().(*types.Interface)
-		if !ok || face.NumMethods() <= mostMethods || !types.Implements(types.NewPointer(to), face) {
-			return ""
-		}
-		return fmt.Sprintf("is an interface of %d methods of it", face.NumMethods())
-	case *types.Interface:
-		if typ.NumMethods() > mostMethods && types.Implements(types.NewPointer(to), typ) {
-			return fmt.Sprintf("is an interface of %d methods of it", typ.NumMethods())
-		}
-	case *types.Pointer:
-		return wayTo(typ.Elem(), to, seen)
-	case *types.Slice:
-		return wayTo(typ.Elem(), to, seen)
-	case *types.Array:
-		return wayTo(typ.Elem(), to, seen)
-	case *types.Chan:
-		return wayTo(typ.Elem(), to, seen)
-	case *types.Map:
-		if way := wayTo(typ.Key(), to, seen); way != "" {
-			return way
-		}
-		return wayTo(typ.Elem(), to, seen)
-	case *types.Signature:
-		for _, tuple := range []*types.Tuple{typ.Params(), typ.Results()} {
-			for i := range tuple.Len() {
-				if way := wayTo(tuple.At(i).Type(), to, seen); way != "" {
-					return way
-				}
-			}
-		}
-	case *types.Struct:
-		for i := range typ.NumFields() {
-			if way := wayTo(typ.Field(i).Type(), to, seen); way != "" {
-				return way
-			}
-		}
-	}
-	return ""
 }
 
 // setsFunctions returns the fields of the module's structs that are functions and that a package

@@ -1,10 +1,22 @@
 // Package planted breaks each rule that TestThatEachOfTheseRulesCanBeBroken looks for.
 package planted
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // upper stands above all others.
-type upper struct{ below points }
+type upper struct {
+	embeds  embeds
+	points  *points
+	holds   []holds
+	reaches map[string]reaches
+	deep    atomic.Pointer[deep]
+	takes   takes
+	asks    asks
+	next    *upper
+}
 
 func (*upper) a() {}
 func (*upper) b() {}
@@ -18,6 +30,10 @@ type embeds struct{ *upper }
 type points struct{ up *upper }
 
 type holds struct{ all map[string][]func() *upper }
+
+type deep struct{ by way }
+
+type way func(*upper)
 
 // large is an interface of more methods than a type below may see.
 type large interface {
