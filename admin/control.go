@@ -77,8 +77,7 @@ func (s *Sequences) change(ctx context.Context, c *ddl.ProxyCommand, by proxy.Ca
 		case "IMMEDIATE":
 			how = Immediate
 		}
-		by.AfterAnswer(func() { s.control.Shutdown(how) })
-		return done(""), nil
+		return &protocol.Table{After: func() { s.control.Shutdown(how) }}, nil
 	}
 	return nil, notSupported("this statement")
 }

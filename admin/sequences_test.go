@@ -80,25 +80,18 @@ type stopping struct {
 
 func (s *stopping) Shutdown(how Shutdown) { s.asked = append(s.asked, how) }
 
-// later keeps the functions to run after the answer.
-type later struct {
-	unaudited
-	run func()
-}
-
-func (l *later) AfterAnswer(f func()) { l.run = f }
-
 func TestShutdownIsAskedForAfterTheAnswer(t *testing.T) {
 	for sql, want := range map[string]Shutdown{
 		"SEQPROXY SHUTDOWN": Drain, "SEQPROXY SHUTDOWN WAIT_FOR_CLIENTS": WaitForClients, "SEQPROXY SHUTDOWN IMMEDIATE": Immediate,
 	} {
 		var st statement.Statement
 		st.Analyze([]byte(sql), lex.Mode{})
-		control, by := new(stopping), new(later)
-		if _, err := NewSequences(nil, control).Execute(t.Context(), &st, root(by)); err != nil || len(control.asked) > 0 {
+		control := new(stopping)
+		table, err := NewSequences(nil, control).Execute(t.Context(), &st, root(unaudited{}))
+		if err != nil || len(control.asked) > 0 {
 			t.Fatalf("%s: got %v, and %v was asked for before the answer", sql, err, control.asked)
 		}
-		if by.run(); len(control.asked) != 1 || control.asked[0] != want {
+		if table.After(); len(control.asked) != 1 || control.asked[0] != want {
 			t.Errorf("%s: got %v, want %v", sql, control.asked, want)
 		}
 	}

@@ -376,6 +376,8 @@ type Table struct {
 	OK      OK      // used without columns; Form has Status and Warnings
 	// Warning is the answer of SHOW WARNINGS after the statement. nil means none.
 	Warning *ServerError
+	// After runs when the client has been sent the answer, or cannot be. nil means nothing.
+	After func()
 }
 
 // Append appends the answer's packets.

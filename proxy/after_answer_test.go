@@ -13,9 +13,8 @@ import (
 // afterAnswer answers statements with OK, and runs a function after the answer.
 type afterAnswer struct{ run func() }
 
-func (a afterAnswer) Execute(_ context.Context, _ *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
-	by.AfterAnswer(a.run)
-	return &protocol.Table{}, nil
+func (a afterAnswer) Execute(_ context.Context, _ *statement.Statement, _ proxy.Caller) (*protocol.Table, error) {
+	return &protocol.Table{After: a.run}, nil
 }
 
 func (afterAnswer) Columns(*statement.Statement) []protocol.Column { return nil }

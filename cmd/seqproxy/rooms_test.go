@@ -49,7 +49,6 @@ var setLater = map[string]string{
 	"protocol.socket.onBlocked":         "the reader of the same connection, in its constructor",
 	"protocol.socket.readFn":            "a method of itself, in its constructor: a method value would be an allocation for each read",
 	"protocol.socket.writeFn":           "as readFn",
-	"proxy/session.texts.afterAnswer":   "a statement about the proxy asks for what is done once its answer is sent",
 	"sequence.Options.wall":             "the default of an option, in a copy that nobody else has yet",
 	"sequence/store.Taking.Numbers":     "a statement of one reservation is put together by who knows how its servers count",
 }

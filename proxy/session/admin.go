@@ -27,8 +27,6 @@ type Caller struct {
 
 // CallerSession is what an administrator needs of a Caller's session.
 type CallerSession interface {
-	// AfterAnswer runs f when the client has been sent the answer, or cannot be.
-	AfterAnswer(f func())
 	// MayUse reports whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
 	// Audit logs that the caller has changed something by a statement, or was refused it with err.
@@ -50,9 +48,6 @@ func (t *texts) caller() Caller {
 
 // asker is a session as a CallerSession.
 type asker struct{ t *texts }
-
-// AfterAnswer runs f when the client has been sent the answer, or cannot be.
-func (a asker) AfterAnswer(f func()) { a.t.afterAnswer = f }
 
 // MayUse reports whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
@@ -104,19 +99,20 @@ func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
 	t.at.disengage()
 	// The earlier waits of the statement do not count: each sequence in it has the whole time.
 	table, err := t.at.set.admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
-	if err = t.numbers.Patience.Over(err); err == nil {
-		err = t.answers.table(table, p)
-	} else if t.at.login.Account.MaySee() && !ends(err) {
-		err = inFull(err)
-	}
-	if after := t.afterAnswer; after != nil {
-		t.afterAnswer = nil
-		defer after()
-		if err == nil {
-			err = t.client.flush()
+	if err = t.numbers.Patience.Over(err); err != nil {
+		if t.at.login.Account.MaySee() && !ends(err) {
+			err = inFull(err)
 		}
+		return err
 	}
-	return err
+	if err = t.answers.table(table, p); table.After == nil {
+		return err
+	}
+	defer table.After()
+	if err != nil {
+		return err
+	}
+	return t.client.flush()
 }
 
 // notHere returns an error for a statement to the proxy that is answered only at the admin address,

@@ -19,9 +19,8 @@ type texts struct {
 	delivery *delivery
 	kills    *kill.Kills // the client's KILLs
 
-	named       preparedTexts // nil: none
-	unseen      insertsInto   // of statements that were prepared unseen, see preparesUnseen
-	afterAnswer func()        // runs once the answer to the command is sent; nil: nothing
+	named  preparedTexts // nil: none
+	unseen insertsInto   // of statements that were prepared unseen, see preparesUnseen
 }
 
 // query handles an SQL text, which may have attributes in front.
