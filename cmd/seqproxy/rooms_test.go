@@ -50,7 +50,6 @@ var setLater = map[string]string{
 	"protocol.socket.readFn":            "a method of itself, in its constructor: a method value would be an allocation for each read",
 	"protocol.socket.writeFn":           "as readFn",
 	"sequence.Options.wall":             "the default of an option, in a copy that nobody else has yet",
-	"sequence/store.Taking.Numbers":     "a statement of one reservation is put together by who knows how its servers count",
 }
 
 // TestNoTypeReachesUp: what a type has does not lead back to it, and is not given it. A type sees

@@ -24,15 +24,15 @@ type Taking struct {
 	Epoch uint64 // the epoch as this process knows it
 	Low   uint64 // a row below this has gone back; 0: unknown
 
-	text    string
-	args    []any
-	below   uint64 // the id must be below it; 0: any
-	Floor   uint64 // no number is at or below it
-	width   uint64 // from before the first number to the last
-	UpTo    limit.UpTo
-	Node    *link.Choice                      // the node whose ceiling bounds the numbers; nil: none
-	full    Outcome                           // why there is no room below
-	Numbers func(last uint64) segment.Segment // the numbers that end at last
+	text  string
+	args  []any
+	below uint64 // the id must be below it; 0: any
+	Floor uint64 // no number is at or below it
+	width uint64 // from before the first number to the last
+	step  uint64 // between two numbers; 0 in blocks
+	UpTo  limit.UpTo
+	Node  *link.Choice // the node whose ceiling bounds the numbers; nil: none
+	full  Outcome      // why there is no room below
 }
 
 // LimitTaking writes the statement so that it takes no number beyond a ceiling, the maximum or the
@@ -59,7 +59,6 @@ func (st *Store) LimitTaking(t *Taking) error {
 		t.below, ok = h.Room(t.Floor, n, highest)
 		t.below++ // an id at the end of 64 bits never has room
 		t.text, t.args = st.Table.reserveInBlocks(h, t.Floor, n), []any{name, t.below}
-		t.Numbers = func(last uint64) segment.Segment { return h.Segment(last, n) }
 		t.width = h.Span(n)
 	case h.InSteps():
 		rule = h.Rule(rule, t.Floor)
@@ -93,15 +92,20 @@ func (st *Store) LimitTaking(t *Taking) error {
 		_, id, _ := st.Table.taking(planned)
 		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, t.Low)
 	}
-	if t.Numbers == nil {
-		t.width = (n-1)*rule.Step + 1
-		t.Numbers = func(last uint64) segment.Segment {
-			seg := segment.Stepped(last-(n-1)*rule.Step, rule.Step, n)
-			seg.Plan = h.Plan
-			return seg
-		}
+	if !h.InBlocks() {
+		t.step, t.width = rule.Step, (n-1)*rule.Step+1
 	}
 	return nil
+}
+
+// Numbers returns the numbers that end at last.
+func (t *Taking) Numbers(last uint64) segment.Segment {
+	if t.Share.InBlocks() {
+		return t.Share.Segment(last, t.N)
+	}
+	seg := segment.Stepped(last-(t.N-1)*t.step, t.step, t.N)
+	seg.Plan = t.Share.Plan
+	return seg
 }
 
 // Take runs the one statement that takes numbers, and then verifies what it did.
