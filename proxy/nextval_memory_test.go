@@ -55,12 +55,14 @@ func TestASelectOfNumbersAllocatesNothing(t *testing.T) {
 		{"two sequences in turn", map[string]uint64{"nextval ": 2}, [][]byte{text("SELECT NEXTVAL('photos') AS id"), text("SELECT NEXTVAL('other')")}},
 		{"a few numbers", map[string]uint64{"nextval ": 1}, [][]byte{text("SELECT NEXTVAL('photos'), NEXTVAL('other') AS o, NEXTVAL('photos')")}},
 		{
-			"LAST_INSERT_ID()", map[string]uint64{"nextval ": 1, "last_insert_id ": 2},
+			"LAST_INSERT_ID()",
+			map[string]uint64{"nextval ": 1, "last_insert_id ": 2},
 			[][]byte{text("SELECT NEXTVAL('photos')"), text("SELECT LAST_INSERT_ID()"), text("SELECT @@last_insert_id, LAST_INSERT_ID() AS id")},
 		},
 		{"an execution", map[string]uint64{"nextval ": 1}, [][]byte{execute("SELECT NEXTVAL('photos')")}},
 		{
-			"executions of several", map[string]uint64{"nextval ": 2},
+			"executions of several",
+			map[string]uint64{"nextval ": 2},
 			[][]byte{execute("SELECT NEXTVAL('photos') AS id, CONNECTION_ID()"), execute("SELECT NEXTVAL('other'), NEXTVAL('other')")},
 		},
 	} {
