@@ -79,6 +79,21 @@ func TestAServerThatWasMadeReadOnlyIsWrittenToNoMore(t *testing.T) {
 	}
 }
 
+// An ORDER sequence was altered on the new primary, which the old one has replicated. A proxy with a
+// connection to the old one gives no number of it.
+func TestAnOrderSequenceThatWasAlteredOnAServerMadeReadOnlyGivesNothing(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withAll(t, nil)
+	s := p.open(t, patience(2*time.Second))
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
+	mustTake(t, s, "photos", 1)
+	mustTake(t, s, "photos", 1)
+	p.exec(t, "SET GLOBAL read_only = 1")
+	p.exec(t, "UPDATE sequence_options SET version = version + 1 WHERE name = 'photos'")
+	if n, err := s.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
+		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	}
+}
+
 // The primary of a group becomes read only while proxies have connections to it, in each way that
 // servers have, and the other node is promoted: numbers continue there.
 func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {

@@ -20,8 +20,6 @@ type Trouble struct {
 func (t *Trouble) GoesOn(log *zap.Logger, sequence string, remaining uint64, err error, timing *Timing) (pause time.Duration) {
 	if t.Err == nil {
 		t.since = time.Now()
-	}
-	if t.Err == nil || t.Err.Error() != err.Error() { // a server that is back may take no writes
 		log.Warn("reserving numbers fails", logfield.Sequence(define.ShownName(sequence)), zap.Uint64("left", remaining), logfield.Err(err))
 	}
 	t.Err = err

@@ -87,7 +87,7 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, befo
 	// From here on the row has moved: after any fault the numbers are not used.
 	if !link.IsOff(readOnly) {
 		defer link.Discard(conn) // see verify
-		if err == nil {
+		if err == nil || errors.Is(err, errChanged) {
 			err = st.ReadOnly()
 		}
 	}
