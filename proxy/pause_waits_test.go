@@ -234,6 +234,7 @@ func TestTheFirstStatementOfASessionInAPause(t *testing.T) {
 	e.pause(t, "s0")
 	keys.sendText(`SELECT NEXTVAL("photos")`)
 	keys.answerOK("a key")
+	e.Wire(t, e.Addr(), login).query(`SHOW SEQUENCES LIKE "p%"`)
 	w.sendText("INSERT INTO " + e.Schemas[0] + ".t VALUES ('\\\\')")
 	e.awaitPausedSessions(t, 1)
 	keys.query("KILL QUERY " + w.id())

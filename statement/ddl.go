@@ -45,6 +45,9 @@ func (a *analyzer) alter() bool {
 		a.storedThenRows()
 		return a.opaque()
 	}
+	for a.Kw == lex.KwIgnore || a.Kind == lex.Word && isAnyOf(a.Src[a.Start:a.End], "online") { // of MariaDB
+		a.advance()
+	}
 	if a.Kw == lex.KwTable && !a.togglesKeys() {
 		a.st.Words |= ChangesTable
 	}

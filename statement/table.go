@@ -94,7 +94,10 @@ func (a *analyzer) behindFor() {
 		if !a.loadedTable(Other) {
 			a.st.Words |= MayBringRows
 		}
+	case lex.KwAlter, lex.KwDrop, lex.KwRename:
+		a.st.Words |= ChangesTable
 	case lex.KwCreate:
+		a.st.Words |= ChangesTable
 		for p.Kw != lex.KwTable && p.Kind != lex.EOF && !p.Is(';') {
 			p.Next()
 		}

@@ -92,8 +92,8 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 }
 
 // changesTables reports whether a statement may change the columns of a table for other sessions. A
-// session that has called a routine, or executed any text, does not trust what is remembered: see
-// columnsOfTable.
+// session that has called a routine, or executed any text, does not trust what is remembered until
+// it is reset: see columnsOfTable.
 func changesTables(k statement.Kind, words statement.Words) bool {
 	switch k {
 	case statement.OtherDDL, statement.CreateStored, statement.DropDatabase, statement.Other:

@@ -70,7 +70,7 @@ func (p *planning) needsServer(sql []byte) bool {
 		return true
 	}
 	p.read(sql, p.state.Mode)
-	return !p.stmt.SelfContained // keys are given without a shard, too
+	return !p.stmt.SelfContained && !p.stmt.AboutSequences() // answered without a shard, too
 }
 
 // identifyServer attaches a connection if the server that reads the session's texts is unknown, and
