@@ -102,6 +102,14 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 			release()
 			// The server notices closed connections a little late.
 			eventually(t, "a login there", func() bool { return e.tryLogin(t, s.Addr(), "", nil) == nil })
+			look := s.DB(t, "")
+			eventually(t, "the closed connections are gone", func() bool {
+				var name string
+				var connected int
+				err := look.QueryRow("SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &connected)
+				return err == nil && connected <= 5
+			})
+			look.Close()
 			if !byServerToo {
 				if got := c.rows("SELECT 5")[0]; got != "5" {
 					t.Errorf("after that: got %s, want 5", got)
