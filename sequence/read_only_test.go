@@ -79,8 +79,8 @@ func TestAServerThatWasMadeReadOnlyIsWrittenToNoMore(t *testing.T) {
 	}
 }
 
-// An ORDER sequence was altered on the new primary, which the old one has replicated. A proxy with a
-// connection to the old one gives no number of it.
+// An ORDER sequence was altered on the new primary, and the old one has replicated that. A proxy
+// with a connection to the old one gives no number of it.
 func TestAnOrderSequenceThatWasAlteredOnAServerMadeReadOnlyGivesNothing(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withAll(t, nil)
 	s := p.open(t, patience(2*time.Second))
