@@ -32,6 +32,17 @@ func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 // Column is a column of a table. An empty Schema means every table of that name.
 type Column struct{ Schema, Table, Column string }
 
+// tables selects, from COLUMNS as c, the tables that have the column. Views do not count.
+func (c Column) tables() string {
+	where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
+	if c.Schema != "" {
+		where = "= " + literal(c.Schema)
+	}
+	return "FROM information_schema.COLUMNS c " +
+		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') " +
+		"WHERE c.TABLE_NAME = " + literal(c.Table) + " AND c.COLUMN_NAME = " + literal(c.Column) + " AND c.TABLE_SCHEMA " + where
+}
+
 // AutoIncrement is a table where the server itself numbers one of the given columns.
 type AutoIncrement struct {
 	Column        int // the index of the given column
@@ -135,14 +146,8 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 		mariaDB = mariaDB || v[0] == "version" && strings.Contains(v[1], "MariaDB")
 	}
 	for i, column := range columns {
-		where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
-		if column.Schema != "" {
-			where = "= " + literal(column.Schema)
-		}
-		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c "+
-			"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "+
-			"WHERE c.TABLE_NAME = "+literal(column.Table)+" AND c.COLUMN_NAME = "+literal(column.Column)+" AND c.EXTRA LIKE '%auto_increment%' AND c.TABLE_SCHEMA "+where+
-			" ORDER BY 1, 2 LIMIT "+strconv.Itoa(maxOwningTables))
+		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME "+column.tables()+
+			" AND c.EXTRA LIKE '%auto_increment%' ORDER BY 1, 2 LIMIT "+strconv.Itoa(maxOwningTables))
 		if err != nil {
 			return nil, fmt.Errorf("look for columns with AUTO_INCREMENT: %w", err)
 		}

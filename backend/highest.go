@@ -46,7 +46,7 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 		wg.Go(func() {
 			login, err := creds(shard)
 			if err == nil {
-				found[i], err = r.highestOn(ctx, shard, login, schema, table, column, of)
+				found[i], err = r.highestOn(ctx, shard, login, Column{schema, table, column}, of)
 			}
 			if err != nil {
 				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
@@ -61,9 +61,9 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 	return all
 }
 
-func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials, schema, table, column string, of Expression) (all []Highest, err error) {
+func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials, column Column, of Expression) (all []Highest, err error) {
 	seen := make(map[string]bool)
-	err = r.lookFor(ctx, shard, login, schema, table, column, func(c *Conn, name, typ string, row [][]byte) {
+	err = r.lookFor(ctx, shard, login, column, func(c *Conn, name, typ string, row [][]byte) {
 		seen[name] = true
 		h := Highest{Shard: shard.name, Table: name, Type: typ, Limit: integerLimit(typ)}
 		switch {
@@ -82,7 +82,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 		if other == login {
 			continue
 		}
-		err := r.lookFor(ctx, shard, other, schema, table, column, func(_ *Conn, name, _ string, _ [][]byte) {
+		err := r.lookFor(ctx, shard, other, column, func(_ *Conn, name, _ string, _ [][]byte) {
 			if !seen[name] {
 				seen[name] = true
 				all = append(all, Highest{Shard: shard.name, Table: name, Err: errUnseen})
@@ -98,7 +98,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 // lookFor calls found for each table on a shard that has the column, as an account sees them. name
 // is the table's with its schema. row is schema, table and column. What found reads on c counts
 // rows that are not committed.
-func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, schema, table, column string, found func(c *Conn, name, typ string, row [][]byte)) error {
+func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, column Column, found func(c *Conn, name, typ string, row [][]byte)) error {
 	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, login)
 	if err != nil {
 		return err
@@ -112,19 +112,12 @@ func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, s
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
 		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
-	where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
-	if schema != "" {
-		where = "= " + literal(schema)
-	}
-	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE FROM information_schema.COLUMNS c " +
-		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') " +
-		"WHERE c.TABLE_NAME = " + literal(table) + " AND c.COLUMN_NAME = " + literal(column) + " AND c.TABLE_SCHEMA " + where +
-		" ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
+	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE " + column.tables() + " ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
 	if err != nil {
 		return fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
 	}
 	if len(rows) > maxOwningTables {
-		return fmt.Errorf("shard %s has more than %d tables %s with a column %s: name the schema", shard.name, maxOwningTables, table, column)
+		return fmt.Errorf("shard %s has more than %d tables %s with a column %s: name the schema", shard.name, maxOwningTables, column.Table, column.Column)
 	}
 	for _, row := range rows {
 		found(c, string(row[0])+"."+string(row[1]), string(row[3]), row)
