@@ -150,15 +150,15 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 // create makes a sequence, above the keys of the column that owns it.
 func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := string(asked.Names[0])
-	said, err := alteration(asked)
+	highest, err := bounds(name, asked)
 	if err != nil {
 		return nil, err
 	}
 	o := sequence.CreateOptions{
 		Name: name, OrReplace: asked.OrReplace, IfNotExists: asked.IfExists,
-		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(said.Max), Cache: deref(said.Cache),
+		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(highest), Cache: deref(cacheOf(asked)),
 		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
-		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Unowned: said.OwnedBy != nil && said.OwnedBy.IsZero(),
+		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Unowned: asked.HasOwner && len(asked.OwnerTable) == 0,
 	}
 	if o.Kind, err = kindOf(name, asked); err != nil {
 		return nil, err

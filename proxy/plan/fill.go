@@ -202,13 +202,15 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 		return false, t.unreadable(b)
 	}
 	key.Column, key.Index = append(key.Column, b.Column...), in.Column(t.same(b.Column))
-	if in.Source == statement.InsertQuery {
-		return false, t.query(i, b, key)
-	}
 	if in.NeedsColumns() {
 		if v := t.refuseChanged(i, b); v.Kind != Go {
 			return false, v
 		}
+	}
+	if in.Source == statement.InsertQuery {
+		return false, t.query(i, b, key)
+	}
+	if in.NeedsColumns() {
 		of := t.columns(i, NeedColumns)
 		if of == nil {
 			return false, Verdict{}

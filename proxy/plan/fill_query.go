@@ -14,11 +14,6 @@ import (
 // in if the query gives keys of its own, or the table has no such column.
 func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 	in := t.in
-	if in.NeedsColumns() {
-		if v := t.refuseChanged(i, b); v.Kind != Go {
-			return v
-		}
-	}
 	q := in.ReadSelect()
 	missing := key.Index < 0 && !in.NeedsColumns()
 	if !missing && q.Refusal != "" && !q.Listed() {
