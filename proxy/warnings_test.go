@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"seqproxy/protocol"
 )
 
 // Checklist 30.
@@ -21,9 +19,7 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 				w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 				w.query("SET NAMES " + names + ", sql_mode = '" + mode + "'")
 				w.query("SET character_set_results = utf8mb4")
-				// Without a ping behind it, which would reset the warnings.
-				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('"+name+"')")))
-				want := serverError(t, w.receive(protocol.ShapeResult, nil))
+				want := serverError(t, w.query("SELECT NEXTVAL('"+name+"')"))
 				if want.Code != 4091 {
 					t.Fatalf("%s, %s, %s: got %v, want 4091", mode, names, name, want)
 				}
@@ -36,6 +32,31 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 					t.Errorf("%s, %s, %s: got %q, want %q", mode, names, name, rows, text)
 				}
 			}
+		}
+	}
+}
+
+// A ping resets ROW_COUNT() alone. The wire sends one behind each text.
+func TestAPingKeepsWhatTheProxyWarnsOf(t *testing.T) {
+	e := newEnv(t, setup{})
+	for _, test := range []struct{ text, want string }{
+		{"SELECT NEXTVAL('nowhere')", "[[Error 4091 Unknown SEQUENCE: 'nowhere']]"},
+		{"CREATE SEQUENCE IF NOT EXISTS s", "[]"},
+		{"CREATE SEQUENCE IF NOT EXISTS s", "[[Warning 1050 Sequence 's' already exists and stays as it is]]"},
+		{"SHOW SEQUENCES", "[]"},
+	} {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.query("SELECT CAST('x' AS SIGNED)") // a warning of the server's own
+		w.query(test.text)
+		if _, rows := w.result("SHOW WARNINGS"); fmt.Sprint(rows) != test.want {
+			t.Errorf("%s: got the warnings %v, want %s", test.text, rows, test.want)
+		}
+		if test.text == "CREATE SEQUENCE IF NOT EXISTS s" {
+			continue
+		}
+		w.query(test.text)
+		if got := w.rows("SELECT ROW_COUNT()")[0]; got != "0" {
+			t.Errorf("%s: got a row count of %s, want 0", test.text, got)
 		}
 	}
 }

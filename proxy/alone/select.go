@@ -193,12 +193,15 @@ func setAutocommit(s *state.State, value string) {
 func Warnings(s *state.State) *protocol.Table {
 	t := &protocol.Table{Columns: WarningColumns}
 	switch s.LastAnswer {
-	case state.OurError:
-		t.Rows = [][]any{{"Error", uint64(s.LastError.Code), s.LastError.Message}}
-	case state.OurTableRows, state.OurTableOK:
-		if s.LastError != nil {
-			t.Rows = [][]any{{"Warning", uint64(s.LastError.Code), s.LastError.Message}}
+	case state.OurError, state.OurTableRows, state.OurTableOK:
+		if s.LastError == nil {
+			break
 		}
+		level := "Error"
+		if s.LastError.State == protocol.StateWarning {
+			level = "Warning"
+		}
+		t.Rows = [][]any{{level, uint64(s.LastError.Code), s.LastError.Message}}
 	}
 	return t
 }

@@ -134,7 +134,8 @@ func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
 	return a.askLastID(a.connBy(a.state.LastID.Holder))
 }
 
-// bringWarning gives c the warnings and the ROW_COUNT() of a statement that answers.warn recorded.
+// bringWarning gives c the warnings and the ROW_COUNT() of a statement that answers.warn recorded,
+// or those of an error and a ping behind it.
 func (b *backends) bringWarning(c *backend.Conn) error {
 	// A derived table makes both kinds of servers begin the warnings anew.
 	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", b.state.LastAnswer == state.OurTableRows
@@ -144,11 +145,17 @@ func (b *backends) bringWarning(c *backend.Conn) error {
 	if _, err := b.Ask(c, sql); err != nil || b.state.LastError == nil {
 		return err
 	}
-	if err := b.raise(c, b.state.LastError); err != nil || !rows {
+	if err := b.raise(c, b.state.LastError); err != nil {
 		return err
 	}
-	_, err := b.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and keeps the rest
-	return err
+	if rows {
+		_, err := b.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and keeps the rest
+		return err
+	}
+	if isWarning(b.state.LastError) {
+		return nil
+	}
+	return b.runCommand(c, protocol.ComPing, "") // makes ROW_COUNT() 0 and keeps the rest
 }
 
 // raise makes e the last error on c, as if the client's own statement had caused it. It fails if

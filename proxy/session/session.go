@@ -193,11 +193,11 @@ func (s *Session) command(payload []byte) error {
 	case protocol.ComStmtClose, protocol.ComStmtReset, protocol.ComStmtLongData, protocol.ComStmtFetch:
 		return s.onPrepared(cmd, payload)
 	case protocol.ComPing:
+		s.state.Pinged()
 		// A pool takes a connection whose ping is not answered in a pause for a dead one.
 		if s.cur == nil || s.batch.size == 0 && paused(s.cur.Shard()) && !s.state.InTransaction() {
 			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
 		}
-		s.state.Pinged()
 		return s.relayCommand(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
 		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })

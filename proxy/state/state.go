@@ -101,7 +101,7 @@ const (
 	OurError               // the proxy's own error
 	// OurRows of a statement that resets the warnings, unlike a SELECT without a table
 	OurTableRows
-	OurTableOK // OurOK of such a statement
+	OurTableOK // OurOK of such a statement, or OurError with a ping behind it
 	OurChange  // the proxy's own OK to a change of rows, which may have found none
 )
 
@@ -174,11 +174,14 @@ func (st *State) BeforeTransaction() bool { return st.NextTransaction && !st.InT
 // change.
 func (st *State) Pinged() {
 	st.LastID.Inserted = false
-	if st.LastAnswer == OurChange {
+	switch st.LastAnswer {
+	case OurChange:
 		st.LastChanged = 0
-		return
+	case OurError, OurTableRows:
+		st.LastAnswer = OurTableOK
+	case OurRows, OurOK:
+		st.LastAnswer = ByServer
 	}
-	st.LastAnswer = ByServer
 }
 
 // transacted records a statement that was answered without an error. If it was a transaction of its

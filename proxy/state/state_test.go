@@ -257,4 +257,11 @@ func TestAPingResetsRowCounts(t *testing.T) {
 			t.Errorf("%d: got %q, want %q", answer, got, want)
 		}
 	}
+	for answer, want := range map[Answer]Answer{ByServer: ByServer, OurError: OurTableOK, OurTableRows: OurTableOK, OurTableOK: OurTableOK} {
+		st := State{LastAnswer: answer}
+		st.Pinged()
+		if st.LastAnswer != want {
+			t.Errorf("%d: its warnings are lost: got %d, want %d", answer, st.LastAnswer, want)
+		}
+	}
 }
