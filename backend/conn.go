@@ -219,13 +219,10 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 	if err != nil {
 		return nil, err
 	}
-	if login.Relay != nil {
-		patience := time.Until(deadline)
-		login.Relay.AwaitServer = func() error { return pc.SetReadDeadline(time.Now().Add(patience)) }
-	}
+	patience := time.Until(deadline)
 	if err = pc.SetReadDeadline(deadline); err == nil {
 		var c *Conn
-		if c, err = logIn(pc, shard, node, login); err == nil {
+		if c, err = logIn(pc, patience, shard, node, login); err == nil {
 			if err = pc.SetReadDeadline(time.Time{}); err == nil {
 				node.counts.open.Add(1)
 				return c, nil
@@ -237,7 +234,21 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 	return nil, err
 }
 
-func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+// patient is the connection of a relayed login. The server has the whole time for each of its
+// packets, so that the client's time does not count as the server's.
+type patient struct {
+	*protocol.Conn
+	patience time.Duration
+}
+
+func (p patient) ReadPacket(limit int) ([]byte, error) {
+	if err := p.SetReadDeadline(time.Now().Add(p.patience)); err != nil {
+		return nil, err
+	}
+	return p.Conn.ReadPacket(limit)
+}
+
+func logIn(pc *protocol.Conn, patience time.Duration, shard *Shard, node *Node, login Login) (*Conn, error) {
 	security := login.access.security[slices.Index(shard.nodes, node)].Security()
 	l := protocol.ClientLogin{
 		User:         login.User,
@@ -253,7 +264,11 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		TLSOptional:  security.Optional,
 		PublicKey:    security.PublicKey,
 	}
-	h, err := l.Run(pc)
+	var over protocol.PacketConn = pc
+	if login.Relay != nil {
+		over = patient{pc, patience}
+	}
+	h, err := l.Run(over)
 	if err != nil {
 		return nil, err
 	}
@@ -268,6 +283,9 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	if login.Relay != nil {
 		if c.IsTLS() && len(l.TLS.Certificates) > 0 && !login.Relay.PasswordUsed() {
 			return nil, login.Relay.Refuse("the account has no password, and the server may have looked at the proxy's certificate (tls_cert_file)")
+		}
+		if err := pc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return nil, err
 		}
 		if err := c.afterRelay(login.Relay); err != nil {
 			return nil, err

@@ -18,9 +18,10 @@ type Examined struct {
 	Err         error // of Dial or of the connection; the fields below are then empty
 	TLS         bool
 	Hello       Hello
-	// Ask runs a statement and returns its rows as text, with NULL as "".
-	Ask func(ctx context.Context, text string) ([][]string, error)
 }
+
+// Ask runs a statement and returns its rows as text, with NULL as "".
+type Ask func(ctx context.Context, text string) ([][]string, error)
 
 // Account is what Examine logs in with.
 type Account struct {
@@ -33,9 +34,10 @@ const maxExamined = 16
 
 // Examine logs in to every node, with the shard's own account or with each of the given ones. It
 // calls visit once for each account and node, and once for a node that it cannot reach. Calls come
-// from several goroutines. Examined.Ask works only during the call. Nothing changes on the servers,
-// except that a server counts a login without an account as an aborted connection.
-func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Examined)) {
+// from several goroutines. ask asks over that login, during the call alone; it is nil without a
+// login. Nothing changes on the servers, except that a server counts a login without an account as
+// an aborted connection.
+func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(found Examined, ask Ask)) {
 	slots := make(chan struct{}, maxExamined)
 	var tasks sync.WaitGroup
 	for _, t := range r.targets() {
@@ -50,13 +52,11 @@ func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Exa
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			if len(logins) == 0 {
-				visit(r.examineGreeting(ctx, t))
+				visit(r.examineGreeting(ctx, t), nil)
 				return
 			}
 			for i, account := range logins {
-				found, end := r.examineLogin(ctx, t, account)
-				visit(found)
-				end()
+				found := r.examineLogin(ctx, t, account, visit)
 				if unreachable := new(UnreachableError); errors.As(found.Err, &unreachable) && i == 0 {
 					return
 				}
@@ -76,9 +76,9 @@ func (r *Routes) examineGreeting(ctx context.Context, t target) Examined {
 	return found
 }
 
-// examineLogin logs in. The caller calls end to close the connection.
-func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (found Examined, end func()) {
-	found = Examined{Shard: t.shard.name, Node: t.node.String(), User: account.User, Schema: account.Schema}
+// examineLogin logs in, and calls visit.
+func (r *Routes) examineLogin(ctx context.Context, t target, account Account, visit func(Examined, Ask)) Examined {
+	found := Examined{Shard: t.shard.name, Node: t.node.String(), User: account.User, Schema: account.Schema}
 	capabilities := protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth
 	if account.Schema != "" {
 		capabilities |= protocol.ConnectWithDB
@@ -86,11 +86,13 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (f
 	c, err := r.dialEither(ctx, t.shard, t.node, Login{Credentials: account.Credentials, Schema: account.Schema, Capabilities: capabilities, Collation: utf8mb4GeneralCI, access: t.access})
 	if err != nil {
 		found.Err = err
-		return found, func() {}
+		visit(found, nil)
+		return found
 	}
-	stop := context.AfterFunc(ctx, c.Abort)
+	defer c.Quit()
+	defer context.AfterFunc(ctx, c.Abort)()
 	found.TLS, found.Hello = c.IsTLS(), *c.Hello()
-	found.Ask = func(ctx context.Context, text string) ([][]string, error) {
+	visit(found, func(ctx context.Context, text string) ([][]string, error) {
 		if err := c.SetDeadline(r.dialDeadline(ctx, time.Now()).Add(r.connectTimeout)); err != nil {
 			return nil, err
 		}
@@ -109,11 +111,8 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (f
 			}
 		}
 		return all, nil
-	}
-	return found, func() {
-		stop()
-		c.Quit()
-	}
+	})
+	return found
 }
 
 // IntegerLimit returns the greatest number of a column type, given as information_schema writes it.

@@ -12,9 +12,6 @@ import (
 // afterRelay completes a login that the client made itself. It checks that the server judged the
 // client by its answer alone, and asks the server for what a login without a relay shows.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
-	if err := relay.AwaitServer(); err != nil {
-		return err
-	}
 	if c.node.network == "unix" && c.hello.MariaDB {
 		if err := c.checkTrust(relay); err != nil {
 			return err

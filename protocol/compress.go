@@ -37,9 +37,26 @@ var (
 // frames is the layer of compressed frames under a Conn to a client. Before FullDuplex one
 // goroutine uses both directions.
 type frames struct {
-	in     frameReader
-	out    frameWriter
-	duplex bool // each direction has its own goroutine and must not look at the other
+	numbers frameNumbers
+	in      frameReader
+	out     frameWriter
+}
+
+// frameNumbers are the numbers of frames in both directions. The frames of an answer go on from the
+// client's last one.
+type frameNumbers struct {
+	in       uint8 // of the client's last frame
+	out      uint8 // of the next frame to the client
+	received bool  // a frame of the client has come since the last packet to it
+	duplex   bool  // each direction has its own goroutine and must not look at the other
+}
+
+// carrier is what carries frames: the Conn. Its buffer is for what is unpacked.
+type carrier interface {
+	readBuffer
+	readRaw(to readBuffer) (int, error)
+	writeRaw(b []byte) (int, error)
+	IsTLS() bool
 }
 
 // StartCompression makes the rest of the stream compressed frames, in both directions. The peer is
@@ -56,11 +73,10 @@ func (c *Conn) StartCompression(how Compression) error {
 		c.r = c.w
 	}
 	c.give()
-	f := &frames{}
-	f.in = frameReader{conn: c, algorithm: how.Algorithm, num: firstFrame}
-	// The first frame follows this number.
-	f.in.num--
-	f.out = frameWriter{conn: c, compress: compressor(how), prev: 1} // an answer starts with 1
+	f := &frames{numbers: frameNumbers{in: firstFrame}}
+	f.numbers.in-- // the first frame follows this number
+	f.in = frameReader{carrier: c, numbers: &f.numbers, algorithm: how.Algorithm}
+	f.out = frameWriter{carrier: c, numbers: &f.numbers, compress: compressor(how), prev: 1} // an answer starts with 1
 	c.frames = f
 	return nil
 }
@@ -71,17 +87,17 @@ const firstFrame = 0
 // isNext reports whether a client's frame may have this number. Within a packet the number must
 // follow the frame before. Between packets a new command starts at 0, and a dialogue goes on from
 // the proxy's last frame.
-func (f *frames) isNext(num uint8) bool {
-	if f.duplex || num == f.in.num+1 {
+func (f *frameReader) isNext(num uint8) bool {
+	if f.numbers.duplex || num == f.numbers.in+1 {
 		return true
 	}
-	return f.in.packets.between() && (num == firstFrame || num == f.out.num)
+	return f.packets.between() && (num == firstFrame || num == f.numbers.out)
 }
 
 // part makes the two directions independent. From now on all writes answer what was read last.
 func (f *frames) part() {
-	f.duplex = true
-	f.out.received, f.out.num, f.out.prev, f.out.shift = false, f.in.num+1, 0, 0
+	f.numbers.duplex, f.numbers.received, f.numbers.out = true, false, f.numbers.in+1
+	f.out.prev, f.out.shift = 0, 0
 }
 
 // packetCursor finds packet borders in a stream that comes in pieces.

@@ -10,7 +10,8 @@ import (
 // has come. So the wait for it can be interrupted and resumed, and memory grows with the bytes that
 // come, not with the announced size. A frame is below 16 MB, packed and unpacked.
 type frameReader struct {
-	conn      *Conn
+	carrier   carrier
+	numbers   *frameNumbers
 	algorithm CompressionAlgorithm
 	err       error // why the stream cannot be read further
 
@@ -19,7 +20,6 @@ type frameReader struct {
 
 	header    [frameHeaderSize]byte // of a frame whose header is incomplete
 	have      int
-	num       uint8        // of the last frame
 	remaining int          // bytes of its payload that are still in raw or to come
 	declared  int          // length after unpacking; 0: the payload is not packed
 	packed    []byte       // an incomplete packed payload
@@ -51,7 +51,7 @@ func (f *frameReader) read() (n int, err error) {
 			err = f.begin(n)
 		}
 		n += size
-		if err != nil || n > 0 && n == len(f.conn.take()) {
+		if err != nil || n > 0 && n == len(f.carrier.take()) {
 			break
 		}
 	}
@@ -80,14 +80,13 @@ func (f *frameReader) begin(n int) error {
 		f.r += k
 	}
 	f.have = 0
-	layer := f.conn.frames
 	num := f.header[3]
-	if !layer.isNext(num) {
-		return fmt.Errorf("%w: number %d after %d from the client and %d to it", ErrFrameOrder, num, f.num, layer.out.num-1)
+	if !f.isNext(num) {
+		return fmt.Errorf("%w: number %d after %d from the client and %d to it", ErrFrameOrder, num, f.numbers.in, f.numbers.out-1)
 	}
-	f.num = num
-	if !layer.duplex {
-		layer.out.received = true
+	f.numbers.in = num
+	if !f.numbers.duplex {
+		f.numbers.received = true
 	}
 	f.remaining, f.declared, f.got = PayloadLen(f.header[:]), PayloadLen(f.header[4:]), 0
 	if f.remaining == 0 && f.declared > 0 {
@@ -113,7 +112,7 @@ func (f *frameReader) copy(n int) (size int, err error) {
 	if err := f.await(n); err != nil {
 		return 0, err
 	}
-	to := f.conn.take()[n:]
+	to := f.carrier.take()[n:]
 	size = copy(to, f.raw[f.r:min(f.w, f.r+f.remaining)])
 	f.packets.skip(to[:size])
 	f.r += size
@@ -152,7 +151,7 @@ func (f *frameReader) unpack(n int) (size int, err error) {
 
 // unpackZlib passes on the contents of a zlib frame, as far as there is room.
 func (f *frameReader) unpackZlib(n int) (size int, err error) {
-	to := f.conn.take()[n:]
+	to := f.carrier.take()[n:]
 	for size < len(to) && f.got < f.declared {
 		k, err := f.zlib.Read(to[size:min(len(to), size+f.declared-f.got)])
 		size += k
@@ -198,7 +197,7 @@ func (f *frameReader) cause(err error) error {
 // unpackZstd unpacks a zstd frame, into the Conn's buffer if there is room. It unpacks the frame in
 // one piece, since the window for pieces may be as large as the result.
 func (f *frameReader) unpackZstd(n int, payload []byte) (size int, err error) {
-	to := f.conn.take()[n:]
+	to := f.carrier.take()[n:]
 	inPlace := len(to) >= f.declared
 	if !inPlace {
 		to = make([]byte, f.declared)
@@ -222,7 +221,7 @@ func (f *frameReader) unpackZstd(n int, payload []byte) (size int, err error) {
 
 // passOn passes on an unpacked zstd frame, as far as there is room.
 func (f *frameReader) passOn(n int) (size int) {
-	to := f.conn.take()[n:]
+	to := f.carrier.take()[n:]
 	size = copy(to, f.plain)
 	f.packets.skip(to[:size])
 	if f.plain = f.plain[size:]; len(f.plain) == 0 {
@@ -234,10 +233,10 @@ func (f *frameReader) passOn(n int) (size int) {
 // more waits for bytes of the peer if raw is empty and nothing was read before.
 func (f *frameReader) more() error {
 	f.r, f.w = 0, 0
-	if f.conn.tls != nil {
-		f.conn.give() // TLS needs a buffer to wait with; one is enough
+	if f.carrier.IsTLS() {
+		f.carrier.give() // TLS needs a buffer to wait with; one is enough
 	}
-	n, err := f.conn.readRaw(f)
+	n, err := f.carrier.readRaw(f)
 	f.w = n
 	if errors.Is(err, io.EOF) && (f.have > 0 || f.remaining > 0) {
 		return io.ErrUnexpectedEOF
@@ -255,7 +254,7 @@ func (f *frameReader) take() []byte {
 // give returns the empty buffers before a wait.
 func (f *frameReader) give() {
 	f.giveRaw()
-	f.conn.give()
+	f.carrier.give()
 }
 
 func (f *frameReader) giveRaw() {

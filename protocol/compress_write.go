@@ -19,11 +19,9 @@ const frameBufferSize = 2*BufferSize + 64
 // follow the one of the command's last packet. (Servers also do so when they flush within an
 // answer, which no client can expect.)
 type frameWriter struct {
-	conn     *Conn
+	carrier  carrier
+	numbers  *frameNumbers
 	compress func(dst, plain []byte) []byte // appends; nil if the result is not shorter than plain
-
-	num      uint8 // of the next frame
-	received bool  // a frame of the client has come since the last packet
 
 	header    [HeaderSize]byte // of a packet whose header is incomplete
 	have      int
@@ -45,7 +43,7 @@ func (f *frameWriter) write(b []byte) (n int, err error) {
 		err = f.frame()
 	}
 	if err == nil && len(f.frames) > 0 {
-		_, err = f.conn.writeRaw(f.frames)
+		_, err = f.carrier.writeRaw(f.frames)
 	}
 	f.plain, f.frames = nil, nil
 	giveBuffer(plain[:BufferSize])
@@ -92,15 +90,15 @@ func (f *frameWriter) pack(b []byte) (n int, err error) {
 func (f *frameWriter) begin() error {
 	num := f.header[HeaderSize-1]
 	switch {
-	case f.received:
-		f.received = false
-		f.num = f.conn.frames.in.num + 1
-		f.shift = f.num - num
+	case f.numbers.received:
+		f.numbers.received = false
+		f.numbers.out = f.numbers.in + 1
+		f.shift = f.numbers.out - num
 	case num != f.prev+1:
 		if err := f.frame(); err != nil {
 			return err
 		}
-		f.num, f.shift = num, 0
+		f.numbers.out, f.shift = num, 0
 	}
 	f.prev = num
 	f.header[HeaderSize-1] = num + f.shift
@@ -129,7 +127,7 @@ func (f *frameWriter) frame() error {
 		return nil
 	}
 	if cap(f.frames)-len(f.frames) < frameHeaderSize+len(plain) {
-		if _, err := f.conn.writeRaw(f.frames); err != nil {
+		if _, err := f.carrier.writeRaw(f.frames); err != nil {
 			return err
 		}
 		f.frames = f.frames[:0]
@@ -145,10 +143,10 @@ func (f *frameWriter) frame() error {
 		packed, declared = append(body, plain...), 0
 	}
 	header := packed[start:]
-	PutHeader(header, len(packed)-start-frameHeaderSize, f.num)
+	PutHeader(header, len(packed)-start-frameHeaderSize, f.numbers.out)
 	header[4], header[5], header[6] = byte(declared), byte(declared>>8), byte(declared>>16)
 	f.frames = f.frames[:len(packed)]
-	f.num++
+	f.numbers.out++
 	f.plain = plain[:0]
 	return nil
 }

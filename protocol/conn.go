@@ -28,8 +28,11 @@ type Conn struct {
 
 	ahead      []byte // read while a write was blocked; follows buf and precedes the socket
 	aheadLimit int
-	writing    bool   // writeRaw runs; TLS also writes outside of it, for handshakes and alerts
-	stopAhead  func() // ends the reading ahead that a write began; nil if there is none
+	writing    bool // writeRaw runs; TLS also writes outside of it, for handshakes and alerts
+	// aheadBegins starts the reading ahead of a write that is blocked; nil: it is not. aheadDone is
+	// closed at the end of that reading.
+	aheadBegins *time.Timer
+	aheadDone   chan struct{}
 
 	deadline struct { // of reads
 		sync.Mutex
@@ -57,15 +60,15 @@ const readAheadDelay = 20 * time.Millisecond
 // bytes that are read while a write is blocked. 0 means none. A client may send many statements
 // before it reads an answer. Without reading ahead, client and proxy would wait for each other.
 func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error) {
-	s, err := newSocket(nc)
-	if err != nil {
+	c := &Conn{aheadLimit: readAhead}
+	var onBlocked func()
+	if readAhead > 0 {
+		onBlocked = c.startReadAhead
+	}
+	var err error
+	if c.sock, err = newSocket(nc, writeStall, onBlocked); err != nil {
 		nc.Close()
 		return nil, err
-	}
-	s.stall = writeStall
-	c := &Conn{sock: s, aheadLimit: readAhead}
-	if readAhead > 0 {
-		s.onBlocked = c.startReadAhead
 	}
 	return c, nil
 }
@@ -234,10 +237,7 @@ func (c *Conn) writeRaw(b []byte) (n int, err error) {
 	}
 	// TLS has released its lock for writes only now. The reader may need that lock, to answer a
 	// broken record or a change of keys.
-	if c.stopAhead != nil {
-		c.stopAhead()
-		c.stopAhead = nil
-	}
+	c.stopReadAhead()
 	c.writing = false
 	return n, err
 }
@@ -262,29 +262,37 @@ func (c *Conn) writePending() (int, error) {
 
 // startReadAhead starts reading ahead when a write has to wait, once for each writeRaw.
 func (c *Conn) startReadAhead() {
-	if !c.writing || c.stopAhead != nil {
+	if !c.writing || c.aheadBegins != nil {
 		return
 	}
 	done := make(chan struct{})
-	t := time.AfterFunc(readAheadDelay, func() {
+	c.aheadDone = done
+	c.aheadBegins = time.AfterFunc(readAheadDelay, func() {
 		defer close(done)
 		c.readAhead()
 	})
-	c.stopAhead = func() {
-		if t.Stop() {
-			return
-		}
-		// The goroutine runs. End its read, wait for it, and restore the caller's deadline.
-		c.deadline.Lock()
-		c.deadline.endAhead = true
-		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
-		c.deadline.Unlock()
-		<-done
-		c.deadline.Lock()
-		c.deadline.endAhead = false
-		_ = c.sock.SetReadDeadline(c.deadline.of)
-		c.deadline.Unlock()
+}
+
+// stopReadAhead ends the reading ahead that a write began, if any.
+func (c *Conn) stopReadAhead() {
+	if c.aheadBegins == nil {
+		return
 	}
+	begun := !c.aheadBegins.Stop()
+	c.aheadBegins = nil
+	if !begun {
+		return
+	}
+	// End the goroutine's read, wait for it, and restore the caller's deadline.
+	c.deadline.Lock()
+	c.deadline.endAhead = true
+	_ = c.sock.SetReadDeadline(time.Unix(1, 0))
+	c.deadline.Unlock()
+	<-c.aheadDone
+	c.deadline.Lock()
+	c.deadline.endAhead = false
+	_ = c.sock.SetReadDeadline(c.deadline.of)
+	c.deadline.Unlock()
 }
 
 // readAhead reads what the peer sends, until a read deadline stops it or it has enough. It ignores

@@ -25,9 +25,6 @@ import (
 //
 // It is for one login and one goroutine.
 type RelayedLogin struct {
-	// AwaitServer, if set, is called before each wait for the server. The caller can then set a new
-	// deadline, so that the client's time does not count as the server's.
-	AwaitServer func() error
 	// Keep stores a password that the proxy gets to see, for Password.
 	Keep bool
 
@@ -144,11 +141,6 @@ func (r *RelayedLogin) run() (ok []byte, err error) {
 
 // ask reads the server's next packet.
 func (r *RelayedLogin) ask() ([]byte, error) {
-	if r.AwaitServer != nil {
-		if err := r.AwaitServer(); err != nil {
-			return nil, err
-		}
-	}
 	payload, err := r.server.ReadPacket(loginLimit)
 	switch {
 	case err != nil:

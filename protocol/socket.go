@@ -41,12 +41,13 @@ type socket struct {
 	stalled  time.Duration // total time that writes were blocked
 }
 
-func newSocket(nc net.Conn) (*socket, error) {
+// newSocket makes a socket. See socket for stall and onBlocked.
+func newSocket(nc net.Conn, stall time.Duration, onBlocked func()) (*socket, error) {
 	raw, err := rawio.SocketOf(nc)
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{Conn: nc, raw: raw}
+	s := &socket{Conn: nc, raw: raw, stall: stall, onBlocked: onBlocked}
 	s.readFn, s.writeFn = s.tryRead, s.tryWrite
 	return s, nil
 }

@@ -152,9 +152,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	if o.wall == nil {
-		o.wall = planted.Now
-	}
 	timing := standardTiming()
 	if o.timing != nil {
 		timing = *o.timing
@@ -164,6 +161,14 @@ func (o Options) withDefaults() (Options, error) {
 		return o, define.BadOption("%v", err)
 	}
 	return o, nil
+}
+
+// clock returns what tells the time.
+func (o *Options) clock() func() time.Time {
+	if o.wall != nil {
+		return o.wall
+	}
+	return planted.Now
 }
 
 func (o *ServerOptions) setDefaults() error {

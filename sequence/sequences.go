@@ -108,7 +108,7 @@ func New(opts Options) (*Sequences, error) {
 	s.members.Marks.Load(s.state)
 	s.owners = newOwnedColumns(s.state, s.log)
 	s.reserver, s.periodRows = s.members, periodServers{s}
-	s.clock = newMachineClock(opts.wall, s.members, opts.timing)
+	s.clock = newMachineClock(opts.clock(), s.members, opts.timing)
 	t := s.timing
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
 		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,

@@ -19,7 +19,7 @@ func (k *connected) bindColumn(schema, table, column, sequence string) {
 
 // askNumbering finds bound columns with AUTO_INCREMENT on a node. It comes last, since it changes
 // the session.
-func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.AutoIncrement {
+func (k *connected) askNumbering(ctx context.Context, l *loggedIn, ask backend.Ask) []backend.AutoIncrement {
 	if l.Err != nil || len(k.bound) == 0 || len(k.cfg.Shards) < 2 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 	for i, b := range k.bound {
 		columns[i] = backend.Column{Schema: b.Schema, Table: b.Table, Column: b.Column}
 	}
-	found, err := backend.FindAutoIncrements(ctx, l.Ask, l.Shard, columns)
+	found, err := backend.FindAutoIncrements(ctx, ask, l.Shard, columns)
 	if err != nil {
 		l.Err = err
 	}

@@ -52,12 +52,12 @@ func (k *connected) shards(ctx context.Context) error {
 	}
 	var mu sync.Mutex
 	byNode := make(map[[2]string][]*loggedIn)
-	shards.Routes().Examine(ctx, accounts, func(e backend.Examined) {
+	shards.Routes().Examine(ctx, accounts, func(e backend.Examined, ask backend.Ask) {
 		l := &loggedIn{Examined: e}
 		var numbering []backend.AutoIncrement
-		if e.Err == nil && e.Ask != nil {
-			k.askShardNode(ctx, l)
-			numbering = k.askNumbering(ctx, l)
+		if ask != nil {
+			k.askShardNode(ctx, l, ask)
+			numbering = k.askNumbering(ctx, l, ask)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -80,8 +80,8 @@ func (k *connected) shards(ctx context.Context) error {
 	return nil
 }
 
-func (k *connected) askShardNode(ctx context.Context, l *loggedIn) {
-	if l.server, l.Err = inspect.Read(ctx, l.Ask); l.Err != nil {
+func (k *connected) askShardNode(ctx context.Context, l *loggedIn, ask backend.Ask) {
+	if l.server, l.Err = inspect.Read(ctx, inspect.Ask(ask)); l.Err != nil {
 		return
 	}
 	l.bound = make(map[int][]boundTable)
@@ -94,7 +94,7 @@ func (k *connected) askShardNode(ctx context.Context, l *loggedIn) {
 		if schema != "" {
 			where = fmt.Sprintf("= _utf8mb4 X'%X'", schema)
 		}
-		rows, err := l.Ask(ctx, fmt.Sprintf("SELECT t.TABLE_SCHEMA, t.TABLE_NAME, IFNULL(c.COLUMN_NAME, ''), IFNULL(c.COLUMN_TYPE, ''), IFNULL(c.EXTRA, '') "+
+		rows, err := ask(ctx, fmt.Sprintf("SELECT t.TABLE_SCHEMA, t.TABLE_NAME, IFNULL(c.COLUMN_NAME, ''), IFNULL(c.COLUMN_TYPE, ''), IFNULL(c.EXTRA, '') "+
 			"FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_NAME = _utf8mb4 X'%X' "+
 			"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.TABLE_NAME = _utf8mb4 X'%X' AND t.TABLE_SCHEMA %s ORDER BY 1, 2 LIMIT 1000", column, table, where))
 		if err != nil {

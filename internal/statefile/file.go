@@ -126,8 +126,7 @@ func (f *File) All() map[string]string {
 
 // Write is a set of records that reach the disk together. Several callers may share it.
 type Write struct {
-	f       *File
-	records map[string]string // guarded by f.mu while it is f.next
+	records map[string]string // guarded by mu of its File while it is next there
 	once    sync.Once
 	err     error
 }
@@ -138,16 +137,16 @@ func (f *File) Put(key, value string) *Write {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next == nil {
-		f.next = &Write{f: f, records: make(map[string]string)}
+		f.next = &Write{records: make(map[string]string)}
 	}
 	f.next.records[key] = value
 	return f.next
 }
 
 // Wait returns when the whole write is on disk, or with the reason why it is not. Then none of it
-// is known to be on disk.
-func (w *Write) Wait() error {
-	w.once.Do(func() { w.err = w.f.commit(w) })
+// is known to be on disk. Who waits first carries the write out.
+func (f *File) Wait(w *Write) error {
+	w.once.Do(func() { w.err = f.commit(w) })
 	return w.err
 }
 

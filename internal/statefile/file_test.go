@@ -28,7 +28,7 @@ func open(t *testing.T, dir string) (*File, *observer.ObservedLogs) {
 
 func put(t *testing.T, f *File, key, value string) {
 	t.Helper()
-	if err := f.Put(key, value).Wait(); err != nil {
+	if err := f.Wait(f.Put(key, value)); err != nil {
 		t.Fatalf("Put(%q, %q): %v", key, value, err)
 	}
 }
@@ -64,7 +64,7 @@ func TestWhatWasWrittenIsThereWithoutAnOrderlyEnd(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Put("b", "").Wait(); !errors.Is(err, ErrClosed) {
+	if err := f.Wait(f.Put("b", "")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: got %v, want ErrClosed", err)
 	}
 	if err := f.Ready(); !errors.Is(err, ErrClosed) {
@@ -101,7 +101,7 @@ func TestWritersAtOneTimeShareTheDisk(t *testing.T) {
 	for w := range 20 {
 		writers.Go(func() {
 			for i := range 20 {
-				if err := f.Put(fmt.Sprint(w), fmt.Sprint(i)).Wait(); err != nil {
+				if err := f.Wait(f.Put(fmt.Sprint(w), fmt.Sprint(i))); err != nil {
 					t.Error(err)
 				}
 				if got, _ := f.Get(fmt.Sprint(w)); got != fmt.Sprint(i) {

@@ -58,8 +58,8 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 		}
 	}
 	fill(t, f, true)
-	failed(f.Put("a", "2").Wait())
-	failed(f.Put("a", "2").Wait())
+	failed(f.Wait(f.Put("a", "2")))
+	failed(f.Wait(f.Put("a", "2")))
 	fillNew(t, dir)
 	failed(f.Ready())
 	if err := f.Ready(); err != nil {
@@ -67,7 +67,7 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 	}
 	put(t, f, "a", "1")
 	fill(t, f, false)
-	failed(f.Put("a", "2").Wait())
+	failed(f.Wait(f.Put("a", "2")))
 	put(t, f, "a", "3")
 	if got := onDisk(t, dir); got["a"] != "3" {
 		t.Errorf("with space again the file has %q, want 3", got)

@@ -88,7 +88,7 @@ func (s *State) wait(w *statefile.Write) error {
 	if w == nil {
 		return nil
 	}
-	if err := w.Wait(); err != nil {
+	if err := s.File.Wait(w); err != nil {
 		return fmt.Errorf("%w (%w)", err, ErrNotKept)
 	}
 	return nil

@@ -71,6 +71,13 @@ func (r *reaches) set() {
 	r.given = nil
 }
 
+// makes sets a function of what it makes, which is no finding.
+func makes() *reaches {
+	r := &reaches{}
+	r.given = func() {}
+	return r
+}
+
 // Facts are what something is decided by.
 type Facts struct {
 	Ask   func() bool
