@@ -13,6 +13,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
@@ -221,6 +222,31 @@ func TestWithOneShardTheConfigurationCountsWithoutTheOwners(t *testing.T) {
 			p.at.set.configured = configured
 			if bound, err := asks(p); bound != (configured != nil) || err != nil {
 				t.Errorf("%s, configured %v: bound %v, %v", name, configured, bound, err)
+			}
+		}
+	}
+}
+
+// The configuration counts for a table that an owner names, too.
+func TestTheConfigurationCountsBeforeOwners(t *testing.T) {
+	owner := func(schema string) *sequence.Owners {
+		return &sequence.Owners{List: []sequence.Owner{{Sequence: "owned", Column: define.Column{Schema: schema, Table: "photos", Column: "id"}}}}
+	}
+	for _, test := range []struct{ configured, owned, inAlbum0, inAlbum1 string }{
+		{"", "", "configured", "configured"},
+		{"", "album0", "configured", "configured"},
+		{"album0", "", "configured", "owned"},
+		{"album0", "album0", "configured", ""},
+		{"album0", "album1", "configured", "owned"},
+	} {
+		b := newBindings([]Binding{{Schema: test.configured, Table: "photos", Column: "id", Sequence: "configured"}}, owner(test.owned))
+		for schema, want := range map[string]string{"album0": test.inAlbum0, "album1": test.inAlbum1} {
+			got := ""
+			if is := plan.BindingOf(b.all().Named([]byte("photos")), schema, "photos", false); is != nil {
+				got = is.Sequence
+			}
+			if got != want {
+				t.Errorf("%+v: got %q in %s, want %q", test, got, schema, want)
 			}
 		}
 	}
