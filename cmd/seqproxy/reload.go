@@ -94,13 +94,13 @@ func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, e
 // reloadFiles reads certificates and keys again.
 func (r *running) reloadFiles() (changed []string, err error) {
 	names, err := r.files.Reload()
-	if err != nil {
-		return nil, fmt.Errorf("certificates and keys that cannot be used were left as they were: %w", err)
-	}
 	for _, name := range names {
 		changed = append(changed, "files of "+name)
 	}
-	return changed, nil
+	if err != nil {
+		err = fmt.Errorf("certificates and keys that cannot be used were left as they were: %w", err)
+	}
+	return changed, err
 }
 
 // reloadAll reloads everything. restart has the keys that need a restart.
@@ -151,21 +151,20 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	files, err := r.reloadFiles()
-	if err != nil {
-		return nil, nil, err
-	}
-
 	if err := r.logs.SetLevel(cfg.Log.Level); err != nil {
 		return nil, nil, fmt.Errorf("log.level: %w", err)
 	}
 
-	// Nothing can fail from here on.
+	// Nothing can fail from here on: load has just used all files that are left.
+	r.files.Keep(fileUses(cfg))
+	files, errFiles := r.reloadFiles()
+	if errFiles != nil {
+		r.log.Warn("changed certificates not used", logfield.Err(errFiles))
+	}
 	accounts.Apply()
 	r.sequences.Tune(sequenceTuning(cfg))
 	r.server.Reload(opts, routes.Apply())
 	r.inForce.Store(cfg)
-	r.files.Keep(fileUses(cfg))
 	for _, w := range cfg.Warnings() {
 		if !slices.Contains(before.Warnings(), w) {
 			r.log.Warn("configuration", zap.String("remark", w))

@@ -233,6 +233,38 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestAReloadNeedsNoFilesThatNoKeyNames deletes certificates together with the keys that named
+// them.
+func TestAReloadNeedsNoFilesThatNoKeyNames(t *testing.T) {
+	server := mysqltest.Shared(t)
+	t.Cleanup(func() { server.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
+	ca := mysqltest.NewCA(t)
+	before, after, forServer := ca.Server(t, "127.0.0.1"), ca.Server(t, "127.0.0.1"), ca.Client(t, "one")
+	config := func(first, shard string, c mysqltest.Certificate) string {
+		return fmt.Sprintf("default_shard = 's'\n%s\n[[user]]\nname = 'alice'\npassword = 'a'\n[tls]\ncert_file = %q\nkey_file = %q\n", inFront(server, first, shard), c.CertFile, c.KeyFile)
+	}
+	second := fmt.Sprintf("[[shard]]\nname = 't'\nuser = 'root'\ntls_cert_file = %q\ntls_key_file = %q\n[[shard.node]]\naddress = %q\n", forServer.CertFile, forServer.KeyFile, server.Addr())
+	s := startSubject(t, config("", second, before))
+	for _, file := range []string{before.CertFile, before.KeyFile, forServer.CertFile, forServer.KeyFile} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := s.reload(config("max_connections = 77", "", after))
+	if want := []string{"max_connections", "tls.cert_file", "tls.key_file", `shard["t"]`}; !slices.Equal(changed, want) {
+		t.Errorf("changed: got %q, want %q", changed, want)
+	}
+
+	// A file that it names is read again, although its key is the same.
+	next := ca.Server(t, "127.0.0.1")
+	overwrite(t, next.CertFile, after.CertFile)
+	overwrite(t, next.KeyFile, after.KeyFile)
+	changed = s.reload(config("max_connections = 78", "", after))
+	if want := []string{"max_connections", "files of tls"}; !slices.Equal(changed, want) {
+		t.Errorf("changed: got %q, want %q", changed, want)
+	}
+}
+
 // TestReloadsUnderLoad reloads again and again while clients work. Both configurations serve them,
 // so they meet no error.
 func TestReloadsUnderLoad(t *testing.T) {
