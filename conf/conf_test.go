@@ -347,6 +347,36 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// TestWhatSecuresIsNotSwitchedOffByAnEmptyValue tries what a template leaves if a variable of its
+// own is missing.
+func TestWhatSecuresIsNotSwitchedOffByAnEmptyValue(t *testing.T) {
+	server := []string{"password_file", "password_env", "tls", "tls_ca_file", "tls_cert_file", "tls_key_file", "public_key_file"}
+	for _, test := range []struct {
+		text, place string
+		keys        []string
+	}{
+		{"[[user]]\nname = 'a'\n[[user]]\nname = 'b'\n", `user["b"]`, []string{"password_file", "password_env", "old_password_file", "old_password_env", "certificate_subject", "certificate_issuer"}},
+		{"[[sequence.server]]\n[[sequence.server]]\n", "sequence.server #2", server},
+		{"[[shard]]\nname = 'a'\n[[shard]]\n", "shard #2", server},
+		{"[tls]\n", "tls", []string{"cert_file", "key_file", "client_ca_file"}},
+		{"tls.", "tls", []string{"cert_file"}},
+	} {
+		for _, key := range test.keys {
+			text, want := test.text+key+" = ''", test.place+"."+key+": must not be empty; leave the key out to do without it"
+			if got := parseProblems(t, text); !slices.Contains(got, want) {
+				t.Errorf("%s: got %q, want %q in it", text, got, want)
+			}
+		}
+	}
+	text, want := "user = [{name = 'b', password_file = ''}]", `user["b"].password_file: must not be empty`
+	if got := parseProblems(t, text); len(got) == 0 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("%s: got %q, want %q", text, got, want)
+	}
+	if got := parseProblems(t, minimal+"password = ''\n[sequence]\nstate_dir = ''\nworker_id_env = ''\n[http]\nlisten = ''"); got != nil {
+		t.Errorf("values that may be empty: got %q", got)
+	}
+}
+
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	got := parseProblems(t, `
 listen = "nowhere"

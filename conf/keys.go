@@ -3,7 +3,9 @@ package conf
 import (
 	"encoding"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -148,6 +150,42 @@ func unknownKeys(keys []toml.Key) []string {
 		}
 	}
 	return problems
+}
+
+// mustNotBeEmpty reports whether a key with this last word says where a password is, or how a
+// connection is secured. Its empty value, as a template may leave it, would switch that off.
+func mustNotBeEmpty(word string) bool {
+	return strings.HasSuffix(word, "_file") || strings.HasSuffix(word, "password_env") ||
+		slices.Contains([]string{"tls", "certificate_subject", "certificate_issuer"}, word)
+}
+
+// emptyKeys returns a problem for each key in table that must not be empty, and is.
+func emptyKeys(table map[string]any, prefix string) (problems []string) {
+	for _, word := range slices.Sorted(maps.Keys(table)) {
+		switch value := table[word].(type) {
+		case string:
+			if value == "" && mustNotBeEmpty(word) {
+				problems = append(problems, prefix+word+": must not be empty; leave the key out to do without it")
+			}
+		case map[string]any:
+			problems = append(problems, emptyKeys(value, prefix+word+".")...)
+		case []map[string]any:
+			for i, element := range value {
+				problems = append(problems, emptyKeys(element, elementName(prefix+word, i, element))...)
+			}
+		case []any: // perhaps of tables on one line
+			for i := range value {
+				element, _ := value[i].(map[string]any)
+				problems = append(problems, emptyKeys(element, elementName(prefix+word, i, element))...)
+			}
+		}
+	}
+	return problems
+}
+
+func elementName(list string, i int, element map[string]any) string {
+	name, _ := element["name"].(string)
+	return elementKey(list, i, name) + "."
 }
 
 // unknownKey describes the problem and suggests a key.

@@ -53,14 +53,15 @@ func Load(path string) (*Config, error) {
 func Parse(name string, data []byte) (*Config, error) {
 	c := Default()
 	c.file = name
-	meta, err := toml.Decode(string(data), new(map[string]any))
+	written := make(map[string]any)
+	meta, err := toml.Decode(string(data), &written)
 	if err != nil {
 		return nil, &Error{File: name, Problems: []string{syntaxProblem(err)}}
 	}
 	if _, err := toml.Decode(string(data), c); err != nil {
 		return nil, &Error{File: name, Problems: append(unknownKeys(meta.Keys()), typeProblem(err))}
 	}
-	problems := unknownKeys(meta.Keys())
+	problems := append(unknownKeys(meta.Keys()), emptyKeys(written, "")...)
 	problems = append(problems, c.complete()...)
 	problems = append(problems, c.problems()...)
 	if len(problems) > 0 {

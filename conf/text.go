@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Lines writes a configuration as a file. It has all keys outside of lists of tables. Elements of
-// lists have only the keys with a value. [redacted], without quotes, replaces a password in the
-// file. So no proxy can start with these lines by mistake.
+// Lines writes a configuration as a file. It has all keys outside of lists of tables, but none with
+// a value that a file may not have. Elements of lists have only the keys with a value. [redacted],
+// without quotes, replaces a password in the file. So no proxy can start with these lines by
+// mistake.
 func Lines(c *Config) []string {
 	lines := linesOf(reflect.ValueOf(*c), "", false)
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
@@ -20,17 +21,18 @@ func linesOf(v reflect.Value, prefix string, element bool) (lines []string) {
 	given := make(map[string]bool)
 	eachKey(v, prefix, "", func(k keyValue) { given[k.name] = !k.value.IsZero() })
 	eachKey(v, prefix, "", func(k keyValue) {
+		word := k.name[strings.LastIndexByte(k.name, '.')+1:]
 		switch _, secret := k.value.Interface().(Secret); {
 		case k.table:
 			tables = append(tables, k)
-		case element && k.value.IsZero():
+		case (element || mustNotBeEmpty(word)) && k.value.IsZero():
 		case secret && (given[k.name+"_file"] || given[k.name+"_env"]): // these say where the secret is
 		default:
 			value := written(k.value)
 			if k.standard != "" && k.value.IsZero() {
 				value = k.standard
 			}
-			lines = append(lines, k.name[strings.LastIndexByte(k.name, '.')+1:]+" = "+value)
+			lines = append(lines, word+" = "+value)
 		}
 	})
 	for _, k := range tables {
