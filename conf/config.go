@@ -92,8 +92,8 @@ type Config struct {
 	Binds    []Bind   `toml:"bind" reload:"now"`
 	Shards   []Shard  `toml:"shard" reload:"now"` // empty: keys only, nothing is relayed
 
-	file     string // name for messages; "" when not from a file
-	warnings []string
+	file     string   // name for messages; "" when not from a file
+	warnings []string // about files, made when it was loaded
 }
 
 // LastInsertID is a value of the key last_insert_id.
@@ -403,9 +403,6 @@ func Default() *Config {
 
 // File is the name of the file that the configuration was read from, or "".
 func (c *Config) File() string { return c.file }
-
-// Warnings returns remarks on a valid configuration, each a line with file and key.
-func (c *Config) Warnings() []string { return c.warnings }
 
 // Shard returns the shard with this name, or nil.
 func (c *Config) Shard(name string) *Shard {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -67,7 +68,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	if len(problems) > 0 {
 		return nil, &Error{File: name, Problems: problems}
 	}
-	c.addWarnings()
+	c.warnKeys()
 	return c, nil
 }
 
@@ -140,7 +141,16 @@ func (c *Config) warnTrust() {
 	}
 }
 
-// addWarnings adds the warnings for a valid configuration.
+// Warnings returns remarks on a valid configuration, each a line with file and key: on files that
+// everybody may read when it was loaded, and on its values as they are now.
+func (c *Config) Warnings() []string {
+	all := *c
+	all.warnings = slices.Clone(c.warnings)
+	all.addWarnings()
+	return all.warnings
+}
+
+// addWarnings adds the warnings about values.
 func (c *Config) addWarnings() {
 	for _, n := range c.ProxyProtocolFrom {
 		if prefix, err := n.Prefix(); err == nil && prefix.Bits() == 0 {
@@ -148,7 +158,6 @@ func (c *Config) addWarnings() {
 		}
 	}
 	c.warnTrust()
-	c.warnKeys()
 	c.warnHTTP()
 	c.warnAdmins()
 	c.warnOpen("listen", c.Listen, func(string) bool { return true })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/user"
@@ -134,6 +135,44 @@ func TestPasswordFileOfEverybodyIsWarnedAbout(t *testing.T) {
 	p.await("listening")
 	p.signal(syscall.SIGTERM)
 	p.end(0)
+}
+
+// TestWarningsAreAboutTheAddressesInForce: flags open and close addresses, with a file and without.
+func TestWarningsAreAboutTheAddressesInForce(t *testing.T) {
+	file := func(first string) string {
+		return write(t, "seqproxy.toml", first+"\nadmin_users = ['app']\n[[user]]\nname = 'app'\n"+sequencesAt("127.0.0.1:1"))
+	}
+	closed, open := file("listen = '127.0.0.1:0'"), file("listen = '0.0.0.0:4306'")
+	backend := []string{"-backend", "127.0.0.1:1", "-user", "app"}
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{backend, nil},
+		{append(backend, "-listen", "0.0.0.0:4306", "-admin-listen", "", "-http-listen", ""), []string{`user["app"]: has no password, and listen "0.0.0.0:4306" lets`}},
+		{append(backend, "-admin-listen", ":4307"), []string{`user["app"]: has no password, and admin.listen ":4307" lets`}},
+		{append(backend, "-http-listen", ":4308"), []string{`http.listen: ":4308" lets`}},
+		{[]string{"-config", closed}, nil},
+		{[]string{"-config", closed, "-listen", ":4306"}, []string{`user["app"]: has no password, and listen ":4306" lets`}},
+		{[]string{"-config", open}, []string{`user["app"]: has no password, and listen "0.0.0.0:4306" lets`}},
+		{[]string{"-config", open, "-listen", "127.0.0.1:0"}, nil},
+	} {
+		cfg, err := (&program{out: io.Discard, err: io.Discard}).configure(test.args)
+		if err != nil {
+			t.Errorf("%q: %v", test.args, err)
+			continue
+		}
+		got := cfg.Warnings()
+		if len(got) != len(test.want) {
+			t.Errorf("%q: got %q, want %q", test.args, got, test.want)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%q: got %q, want %q in it", test.args, got[i], want)
+			}
+		}
+	}
 }
 
 func TestKeysOnlyByAConfiguration(t *testing.T) {
