@@ -86,6 +86,19 @@ func sameEndpoint(node Address, listen string) bool {
 	if err1 != nil || err2 != nil || nodePort != port || port == "0" {
 		return false
 	}
-	everywhere := host == "" || net.ParseIP(host).IsUnspecified()
-	return nodeHost == host || isLoopback(nodeHost) && (everywhere || isLoopback(host) && (host == "localhost" || nodeHost == "localhost"))
+	return nodeHost == host || isLoopback(nodeHost) && (isEverywhere(host) || isLoopback(host) && (host == "localhost" || nodeHost == "localhost"))
+}
+
+// isEverywhere reports whether a listener at the host has all addresses of the machine.
+func isEverywhere(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+
+// sameListener reports whether two listeners cannot have these addresses at the same time. It
+// resolves no names.
+func sameListener(a, b string) bool {
+	hostA, portA, err1 := net.SplitHostPort(a)
+	hostB, portB, err2 := net.SplitHostPort(b)
+	if err1 != nil || err2 != nil || portA != portB || portA == "0" {
+		return false
+	}
+	return isEverywhere(hostA) || isEverywhere(hostB) || sameEndpoint(Address(a), b)
 }

@@ -248,13 +248,18 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"listen = '4306'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "4306"`},
 		{"listen = '127.0.0.1:65536'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "127.0.0.1:65536"`},
 		{minimal + "[http]\nlisten = '4308'", `http.listen: must be host:port such as "127.0.0.1:4308", or empty, is "4308"`},
-		{minimal + "[http]\nlisten = 'localhost:4306'", `http.listen: must not be where clients connect (listen), is "localhost:4306"`},
-		{"login_timeout = '0s'" + minimal, "login_timeout: must be >= 1ms, is 0s"},
+		{minimal + "[http]\nlisten = 'localhost:4306'", `http.listen: must be another address than listen, is "localhost:4306"`},
+		{minimal + "[http]\nlisten = ':4307'", `http.listen: must be another address than admin.listen, is ":4307"`},
+		{"listen = '10.0.0.1:4306'" + minimal + "[http]\nlisten = '0.0.0.0:4306'", `http.listen: must be another address than listen, is "0.0.0.0:4306"`},
+		{"listen = '0.0.0.0:4307'" + minimal, `admin.listen: must be another address than listen, is "127.0.0.1:4307"`},
+		{"connect_timeout = '0s'" + minimal, "connect_timeout: must be >= 1ms, is 0s"},
+		{"login_timeout = '99ms'" + minimal, "login_timeout: must be >= 100ms, is 99ms"},
 		{"statement_memory = '1023KiB'" + minimal, "statement_memory: must be between 1MiB and 1024GiB, is 1023KiB"},
 		{"max_statement = '2GiB'" + minimal, "max_statement: must be between 1KiB and 1GiB, is 2GiB"},
 		{"max_connections = 0" + minimal, "max_connections: must be >= 1, is 0"},
 		{"max_user_connections = -1" + minimal, "max_user_connections: must be >= 0, is -1"},
-		{"max_logins = -1" + minimal, "max_logins: must be >= 0, is -1"},
+		{"max_logins = -1" + minimal, "max_logins: must be between 0 and 1000000, is -1"},
+		{"max_logins = 1000001" + minimal, "max_logins: must be between 0 and 1000000, is 1000001"},
 		{"failed_logins = -1" + minimal, "failed_logins: must be >= 0, is -1"},
 		{"failed_login_delay = '0s'" + minimal, "failed_login_delay: must be >= 1ms, is 0s"},
 		{"failed_login_exempt = ['10.0.0.0/33']" + minimal, `failed_login_exempt: must be an address or a network such as "10.0.0.7", "10.0.0.0/8" or "fd00::/8", is "10.0.0.0/33"`},
@@ -274,7 +279,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
 		{"monitor_users = ['watch']" + minimal, `monitor_users: must name users that are there as [[user]], "watch" is not`},
 		{minimal + "[admin]\nlisten = '4307'", `admin.listen: must be host:port such as "127.0.0.1:4307", or empty, is "4307"`},
-		{minimal + "[admin]\nlisten = '127.0.0.1:4306'", `admin.listen: must not be where clients connect (listen), is "127.0.0.1:4306"`},
+		{minimal + "[admin]\nlisten = '127.0.0.1:4306'", `admin.listen: must be another address than listen, is "127.0.0.1:4306"`},
 		{minimal + "[admin]\nlisten = ''\ndata_port = false", `admin.data_port: must be true without admin.listen, or statements to the proxy are answered nowhere`},
 		{"unknown_user = 'ask'" + minimal, `unknown_user: must be "refuse" or "backend", is "ask"`},
 		{"unknown_user = 'backend'" + minimal, `unknown_user: must be "refuse" without a [[shard]]: there is no server that could check a login`},
@@ -296,8 +301,11 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ncache = 0", "sequence.cache: must be between 1 and 1000000000000, is 0"},
 		{minimal + "[sequence]\ncache = -1", "sequence.cache: must be between 1 and 1000000000000, is -1"},
 		{minimal + "[sequence]\ntable = ''", "sequence.table: must not be empty"},
-		{minimal + "[sequence]\ntable = '" + strings.Repeat("x", 57) + "'", `sequence.table: must be at most 56 characters, since a table <table>_options stands beside it, is "` + strings.Repeat("x", 57) + `"`},
+		{minimal + "[sequence]\ntable = '" + strings.Repeat("x", 54) + "'", `sequence.table: must be at most 53 characters, since a table <table>_plan_start stands beside it, is "` + strings.Repeat("x", 54) + `"`},
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
+		{minimal + "[sequence]\noutage_cover = '169h'", "sequence.outage_cover: must be between 0s and 168h, is 169h"},
+		{minimal + "[sequence]\nstate_dir = '/none/state'", `sequence.state_dir: must be a directory, or one that can be made in a directory that exists, is "/none/state"`},
+		{minimal + "[sequence]\nstate_dir = 'conf_test.go'", `sequence.state_dir: must be a directory, or one that can be made in a directory that exists, is "conf_test.go"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
 		{minimal + "[sequence]\ndirect_writers = 1", "sequence.direct_writers: must be of type boolean, is of type integer"},
 		{minimal + "[sequence]\nworker_id = 65536", "sequence.worker_id: must be 0 to 65535, or -1 for any, is 65536"},
@@ -374,6 +382,23 @@ func TestWhatSecuresIsNotSwitchedOffByAnEmptyValue(t *testing.T) {
 	}
 	if got := parseProblems(t, minimal+"password = ''\n[sequence]\nstate_dir = ''\nworker_id_env = ''\n[http]\nlisten = ''"); got != nil {
 		t.Errorf("values that may be empty: got %q", got)
+	}
+}
+
+// TestValuesAtTheirBoundsAreRight has the last value on this side of each bound.
+func TestValuesAtTheirBoundsAreRight(t *testing.T) {
+	for _, text := range []string{
+		"login_timeout = '100ms'\nmax_logins = 1000000" + minimal,
+		minimal + "[sequence]\noutage_cover = '168h'\ntable = '" + strings.Repeat("x", 53) + "'",
+		minimal + "[sequence]\nstate_dir = '.'",
+		minimal + "[sequence]\nstate_dir = 'new'",
+		"listen = '127.0.0.1:0'\nadmin.listen = '127.0.0.1:0'\nhttp.listen = ':0'" + minimal,
+		"listen = '10.0.0.1:4306'\nadmin.listen = '10.0.0.2:4306'\nhttp.listen = '127.0.0.1:4306'" + minimal,
+		"listen = ':4306'\nadmin.listen = ''\nhttp.listen = ''\nadmin.data_port = true" + minimal,
+	} {
+		if got := parseProblems(t, text); got != nil {
+			t.Errorf("%s: got %q", text, got)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type Config struct {
 
 	// bounds connecting to a shard, login included
 	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
-	// bounds the login of a client
+	// bounds the login of a client; 100ms at least
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
 	// a client that reads nothing of its answer for so long is disconnected
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
@@ -49,8 +49,8 @@ type Config struct {
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// clients of one user at one time; one more gets error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that log in at one time, until they have proved who they are; from one address, four
-	// fifths of that. Others wait, and get error 1040 after `login_timeout`. 0 is any number
+	// clients that are logging in, not yet known, at one time; from one address, four fifths of
+	// that. Others wait, and get error 1040 after `login_timeout`. 0: any number; 10^6 at most
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
 	// how many failed logins from one address are answered at once; [further ones
@@ -68,7 +68,7 @@ type Config struct {
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from" reload:"new"`
 
 	// clients may compress their connections, by zlib, and by zstd if all shards' servers offer
-	// that. Connections to servers are not compressed
+	// that. Those to servers are not compressed
 	Compression bool `toml:"compression" reload:"new"`
 
 	// when the server gets a number of `SELECT NEXTVAL` as its LAST_INSERT_ID(): `"auto"`, before
@@ -183,7 +183,7 @@ type User struct {
 	OldPassword Secret `toml:"old_password" reload:"new"`
 	// a file with the old password in one line
 	OldPasswordFile string `toml:"old_password_file" reload:"new"`
-	// the name of an environment variable that holds it
+	// the environment variable that holds it
 	OldPasswordEnv string `toml:"old_password_env" reload:"new"`
 	// the current schema of a login that names none
 	Schema string `toml:"schema" reload:"new"`
@@ -213,11 +213,11 @@ func (u *User) NeedsCertificate() bool {
 // is the empty password. In a loaded Config Password holds the password,
 // wherever it came from.
 type Credential struct {
-	// the password itself; then only the proxy should be able to read the file
+	// the password itself, in a file that only the proxy can read
 	Password Secret `toml:"password" reload:"new"`
 	// a file with the password in one line
 	PasswordFile string `toml:"password_file" reload:"new"`
-	// the name of an environment variable that holds it
+	// the environment variable that holds it
 	PasswordEnv string `toml:"password_env" reload:"new"`
 }
 
@@ -234,7 +234,7 @@ type Sequence struct {
 	// how many numbers are reserved at a time, at least; 1 to 10^12
 	Cache int64 `toml:"cache" reload:"now"`
 	// for how long numbers in memory last at the measured rate; more than `cache` is reserved for
-	// that. `"0s"`: only `cache`
+	// that, a week at most. `"0s"`: only `cache`
 	OutageCover Duration `toml:"outage_cover" reload:"now"`
 	// how long a statement waits for the sequence servers when no number is in memory
 	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`

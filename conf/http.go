@@ -7,15 +7,13 @@ type HTTP struct {
 	Listen string `toml:"listen" reload:"restart"`
 }
 
-// check reports the problems of the table. listen is the address for clients.
-func (h *HTTP) check(p *checker, listen string) {
+// check reports the problems of the table.
+func (h *HTTP) check(p *checker) {
 	if h.Listen == "" {
 		return
 	}
 	if _, err := checkHostPort(h.Listen, 0); err != nil {
 		p.add("http.listen", `must be host:port such as "127.0.0.1:4308", or empty, is %q`, h.Listen)
-	} else if sameEndpoint(Address(h.Listen), listen) {
-		p.add("http.listen", "must not be where clients connect (listen), is %q", h.Listen)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // Security says how connections to a shard's servers or to a sequence server are secured. Its keys
 // are in the server's table.
 type Security struct {
-	// how connections are secured: see [TLS to servers](#tls-to-servers)
+	// see [TLS to servers](#tls-to-servers)
 	Mode tlsfiles.Mode `toml:"tls" oneof:"DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY" reload:"new"`
-	// PEM file of the CAs that the server's certificate is verified with
+	// PEM file of the CAs that verify the server's certificate
 	CAFile string `toml:"tls_ca_file" reload:"new"`
 	// PEM file of a certificate to show to the server, for accounts with REQUIRE X509
 	CertFile string `toml:"tls_cert_file" reload:"new"`

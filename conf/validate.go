@@ -1,7 +1,9 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,7 +33,8 @@ func (p *checker) add(key, format string, args ...any) {
 func (c *Config) problems() []string {
 	var p checker
 	c.checkServing(&p)
-	c.HTTP.check(&p, c.Listen)
+	c.HTTP.check(&p)
+	c.checkListeners(&p)
 	if err := c.TLS.check(); err != nil {
 		p.add("tls", "%v", err)
 	}
@@ -43,6 +46,25 @@ func (c *Config) problems() []string {
 	return p.problems
 }
 
+// checkListeners checks that the proxy can listen at all of its addresses.
+func (c *Config) checkListeners(p *checker) {
+	all := [...]struct{ key, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}, {"http.listen", c.HTTP.Listen}}
+	for i, one := range all {
+		for _, other := range all[:i] {
+			if sameListener(one.address, other.address) {
+				p.add(one.key, "must be another address than %s, is %q", other.key, one.address)
+			}
+		}
+	}
+}
+
+// Bounds of logins. A shorter timeout, of a unit forgotten, would let nobody in, not even who could
+// mend it; and the queue of logins multiplies their number.
+const (
+	minLoginTimeout = 100 * time.Millisecond
+	maxLogins       = 1_000_000
+)
+
 // checkServing checks the keys before the first table, and [drain] and [log].
 func (c *Config) checkServing(p *checker) {
 	if _, err := checkHostPort(c.Listen, 0); err != nil {
@@ -50,7 +72,7 @@ func (c *Config) checkServing(p *checker) {
 	}
 	c.checkAdmin(p)
 	checkPositive(p, "connect_timeout", c.ConnectTimeout)
-	checkPositive(p, "login_timeout", c.LoginTimeout)
+	checkAtLeast(p, "login_timeout", c.LoginTimeout, minLoginTimeout)
 	checkPositive(p, "write_timeout", c.WriteTimeout)
 	checkPositive(p, "pause_timeout", c.PauseTimeout)
 	if c.Drain.Grace < 0 {
@@ -69,7 +91,9 @@ func (c *Config) checkServing(p *checker) {
 		p.add("max_connections", "must be >= 1, is %d", c.MaxConnections)
 	}
 	checkNotNegative(p, "max_user_connections", c.MaxUserConnections)
-	checkNotNegative(p, "max_logins", c.MaxLogins)
+	if c.MaxLogins < 0 || c.MaxLogins > maxLogins {
+		p.add("max_logins", "must be between 0 and %d, is %d", maxLogins, c.MaxLogins)
+	}
 	checkNotNegative(p, "failed_logins", c.FailedLogins)
 	checkPositive(p, "failed_login_delay", c.FailedLoginDelay)
 	checkNetworks(p, "failed_login_exempt", c.FailedLoginExempt)
@@ -96,8 +120,6 @@ func (c *Config) checkAdmin(p *checker) {
 	default:
 		if _, err := checkHostPort(a.Listen, 0); err != nil {
 			p.add("admin.listen", `must be host:port such as "127.0.0.1:4307", or empty, is %q`, a.Listen)
-		} else if sameEndpoint(Address(a.Listen), c.Listen) {
-			p.add("admin.listen", "must not be where clients connect (listen), is %q", a.Listen)
 		}
 	}
 }
@@ -116,9 +138,11 @@ func checkNetworks(p *checker, key string, networks []Network) {
 	}
 }
 
-func checkPositive(p *checker, key string, d Duration) {
-	if d.D() < time.Millisecond {
-		p.add(key, "must be >= 1ms, is %s", d)
+func checkPositive(p *checker, key string, d Duration) { checkAtLeast(p, key, d, time.Millisecond) }
+
+func checkAtLeast(p *checker, key string, d Duration, least time.Duration) {
+	if d.D() < least {
+		p.add(key, "must be >= %s, is %s", least, d)
 	}
 }
 
@@ -203,8 +227,11 @@ var certificateName = regexp.MustCompile(`^(/[A-Za-z0-9.]+=[ -~]*)+$`)
 // https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const maxIdentifier = 64
 
-// maxSequenceTable leaves room for "_options".
-const maxSequenceTable = maxIdentifier - 8
+// longestSuffix is that of the tables beside the table of the sequences.
+const longestSuffix = "_plan_start"
+
+// maxSequenceTable leaves room for it.
+const maxSequenceTable = maxIdentifier - len(longestSuffix)
 
 // isIdentifier reports whether a server takes name for a schema, table or column, "" apart.
 func isIdentifier(name string) bool {
@@ -223,6 +250,19 @@ func checkIdentifier(p *checker, key, name string) {
 // maxCache keeps a typing error from using up a sequence: 2^63 numbers are 9 million reservations
 // of this size.
 const maxCache = 1_000_000_000_000
+
+// maxOutageCover is a week, as for OUTAGE_COVER of a sequence.
+const maxOutageCover = Duration(7 * 24 * time.Hour)
+
+// mayBeDir reports whether path is a directory, or one that the proxy can make. What this process
+// may not see, it takes for one: the proxy may be another user.
+func mayBeDir(path string) bool {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err = os.Stat(filepath.Dir(path))
+	}
+	return errors.Is(err, fs.ErrPermission) || err == nil && info.IsDir()
+}
 
 // Bounds for several sequence servers. They keep the arithmetic within 64 bits.
 const (
@@ -260,13 +300,16 @@ func (c *Config) checkSequence(p *checker) {
 	checkIdentifier(p, "sequence.database", s.Database)
 	checkIdentifier(p, "sequence.table", s.Table)
 	if n := utf8.RuneCountInString(s.Table); n > maxSequenceTable && n <= maxIdentifier {
-		p.add("sequence.table", "must be at most %d characters, since a table <table>_options stands beside it, is %q", maxSequenceTable, s.Table)
+		p.add("sequence.table", "must be at most %d characters, since a table <table>%s stands beside it, is %q", maxSequenceTable, longestSuffix, s.Table)
 	}
 	if s.Cache < 1 || s.Cache > maxCache {
 		p.add("sequence.cache", "must be between 1 and %d, is %d", int64(maxCache), s.Cache)
 	}
-	if s.OutageCover < 0 {
-		p.add("sequence.outage_cover", "must not be negative, is %s", s.OutageCover)
+	if s.OutageCover < 0 || s.OutageCover > maxOutageCover {
+		p.add("sequence.outage_cover", "must be between 0s and %s, is %s", maxOutageCover, s.OutageCover)
+	}
+	if s.StateDir != "" && !mayBeDir(s.StateDir) {
+		p.add("sequence.state_dir", "must be a directory, or one that can be made in a directory that exists, is %q", s.StateDir)
 	}
 	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
 	if s.WorkerID < -1 || s.WorkerID > maxWorker {

@@ -253,7 +253,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		"no database":          {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306"}}},
 		"network":              {Servers: []sequence.ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},
 		"negative dial":        {Servers: []sequence.ServerOptions{{DialTimeout: -1, Addr: "127.0.0.1:3306", Database: "app"}}},
-		"long table name":      {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306", Database: "app", Table: strings.Repeat("t", 57)}}},
+		"long table name":      {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306", Database: "app", Table: strings.Repeat("t", 54)}}},
 		"negative cover":       {Servers: []sequence.ServerOptions{good}, Tuning: sequence.Tuning{OutageCover: -1}},
 		"negative allocate":    {Servers: []sequence.ServerOptions{good}, Tuning: sequence.Tuning{AllocateTimeout: -1}},
 		"unheard-of durabilty": {Servers: []sequence.ServerOptions{good}, Durability: "eventual"},

@@ -84,7 +84,7 @@ type ServerOptions struct {
 	User     string
 	Password string
 	Database string // the schema that holds the table
-	Table    string // at most 56 characters; empty means "sequence"
+	Table    string // at most 53 characters; empty means "sequence"
 
 	// Security is how connections are secured; nil: not at all.
 	Security *tlsfiles.Client
@@ -121,9 +121,6 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		if len(o.Servers) > 1 && len(o.Servers[i].Nodes) > 1 {
 			return o, define.BadOption("servers: %v", &members.GroupError{Name: o.Servers[i].Addr})
-		}
-		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+store.PlanStartSuffix) > store.MaxIdentifier {
-			return o, tooLong(o.Servers[i].Table, store.PlanStartSuffix)
 		}
 	}
 	switch {
@@ -198,18 +195,13 @@ func (o *ServerOptions) setDefaults() error {
 		return define.BadOption("address of the sequence server is empty")
 	case o.Database == "":
 		return define.BadOption("database of the sequence table is empty")
-	case utf8.RuneCountInString(o.Table+store.OptionsSuffix) > store.MaxIdentifier:
-		return tooLong(o.Table, store.OptionsSuffix)
+	case utf8.RuneCountInString(o.Table+store.PlanStartSuffix) > store.MaxIdentifier:
+		return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+			o.Table, store.MaxIdentifier-len(store.PlanStartSuffix), store.PlanStartSuffix)
 	case o.DialTimeout < 0 || o.IOTimeout < 0 || o.MaxConns < 0:
 		return define.BadOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}
 	return nil
-}
-
-// tooLong is the error for a sequence table whose name leaves no room for a suffix.
-func tooLong(table, suffix string) error {
-	return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
-		table, store.MaxIdentifier-len(suffix), suffix)
 }
 
 // setNodes checks the nodes and has the group called by all of their addresses.
