@@ -22,11 +22,11 @@ func linesOf(v reflect.Value, prefix string, element bool) (lines []string) {
 	eachKey(v, prefix, "", func(k keyValue) { given[k.name] = !k.value.IsZero() })
 	eachKey(v, prefix, "", func(k keyValue) {
 		word := k.name[strings.LastIndexByte(k.name, '.')+1:]
-		switch _, secret := k.value.Interface().(Secret); {
+		switch {
 		case k.table:
 			tables = append(tables, k)
 		case (element || mustNotBeEmpty(word)) && k.value.IsZero():
-		case secret && (given[k.name+"_file"] || given[k.name+"_env"]): // these say where the secret is
+		case given[k.name+"_file"] || given[k.name+"_env"]: // these say where the value is
 		default:
 			value := written(k.value)
 			if k.standard != "" && k.value.IsZero() {

@@ -10,6 +10,7 @@ import (
 
 func TestTheLinesOfAConfigurationAreThatConfiguration(t *testing.T) {
 	t.Setenv("CONF_TEST_PASSWORD", "from env")
+	t.Setenv("CONF_TEST_WORKER", "7")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "p"), []byte("from file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ sequences = ["photos", "video*"]
 [sequence]
 cache = 5
 outage_cover = "0s"
+worker_id_env = "CONF_TEST_WORKER"
 [[sequence.server]]
 nodes = ["h:1", "h:2"]
 user = "u"
