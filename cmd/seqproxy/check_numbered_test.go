@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,9 +12,9 @@ import (
 )
 
 // A column bound in the configuration and one that owns a sequence have AUTO_INCREMENT on two
-// shards. The log at the start and check -connect name both, with the statements that end this.
-// They do not name a table that has AUTO_INCREMENT on only one shard.
-func TestTheStartAndCheckNameTheBoundColumnsThatSeveralShardsNumber(t *testing.T) {
+// shards. The log at the start and after a reload, and check -connect, name both, with the
+// statements that end this. They do not name a table that has AUTO_INCREMENT on only one shard.
+func TestTheStartAReloadAndCheckNameTheBoundColumnsThatSeveralShardsNumber(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
 	for _, s := range servers {
 		s.Exec(t, "CREATE USER app@'%' IDENTIFIED BY 'hush-hush'", "CREATE DATABASE album", "GRANT ALL ON album.* TO app@'%'",
@@ -23,7 +24,7 @@ func TestTheStartAndCheckNameTheBoundColumnsThatSeveralShardsNumber(t *testing.T
 	}
 	servers[0].Exec(t, "CREATE TABLE album.users (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
 	servers[1].Exec(t, "CREATE TABLE album.users (id BIGINT NOT NULL PRIMARY KEY)")
-	file := write(t, "seqproxy.toml", `
+	config := `
 listen = "127.0.0.1:0"
 http.listen = ""
 admin.listen = ""
@@ -34,7 +35,7 @@ admin_users = ["app"]
 name = "app"
 password = "hush-hush"
 [[sequence.server]]
-address = "`+servers[0].Addr()+`"
+address = "` + servers[0].Addr() + `"
 user = "seq"
 password = "hush-hush"
 [[bind]]
@@ -43,15 +44,9 @@ sequence = "photos"
 [[bind]]
 column = "users.id"
 sequence = "photos"
-[[shard]]
-name = "one"
-[[shard.node]]
-address = "`+servers[0].Addr()+`"
-[[shard]]
-name = "other"
-[[shard.node]]
-address = "`+servers[1].Addr()+`"
-`)
+` + shardAt("one", servers[0].Addr())
+	second := shardAt("other", servers[1].Addr())
+	file := write(t, "seqproxy.toml", config+second)
 	p := begin(t, "-config", file)
 	db, err := sql.Open("mysql", "app:hush-hush@tcp("+p.address()+")/")
 	if err != nil {
@@ -64,9 +59,20 @@ address = "`+servers[1].Addr()+`"
 		}
 	}
 	const event = "bound column has AUTO_INCREMENT on several shards"
+	p.awaitCount(event, 2) // the column in the configuration
 	p.signal(syscall.SIGTERM)
 	p.end(0)
+
+	// A reload that brings the second shard makes it so, too.
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p = begin(t, "-config", file)
+	p.address()
+	if err := os.WriteFile(file, []byte(config+second), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
 	p.awaitCount(event, 4)
 
 	const text = "has AUTO_INCREMENT on this shard and on others"

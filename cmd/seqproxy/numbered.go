@@ -12,10 +12,22 @@ import (
 	"seqproxy/sequence"
 )
 
-// reportNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
-// each once. It repeats the check until all shards have answered.
+// reportNumbered logs at the start and after each reload which bound columns have AUTO_INCREMENT on
+// more than one shard, each once.
 func (r *running) reportNumbered(ctx context.Context) {
 	logged := make(map[string]bool)
+	for {
+		r.lookForNumbered(ctx, logged)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.reloaded:
+		}
+	}
+}
+
+// lookForNumbered repeats the check until all shards have answered.
+func (r *running) lookForNumbered(ctx context.Context, logged map[string]bool) {
 	complaint := ""
 	for pause := firstSequencePause; ; pause = min(2*pause, lastSequencePause) {
 		attempt, cancel := context.WithTimeout(ctx, sequencePatience)

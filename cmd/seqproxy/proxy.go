@@ -48,7 +48,7 @@ type running struct {
 func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_ *running, err error) {
 	log := out.Logger()
 	r := &running{logs: out, log: log, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
-	r.load = load
+	r.load, r.reloaded = load, make(chan struct{}, 1)
 	r.inForce.Store(cfg)
 	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
 	if err != nil {

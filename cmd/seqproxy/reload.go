@@ -24,6 +24,8 @@ type reloading struct {
 	load    loader
 	inForce atomic.Pointer[conf.Config]
 	one     sync.Mutex // locked during a reload
+	// reloaded has a value if there was a reload after which nobody has looked at bound columns
+	reloaded chan struct{}
 
 	mu      sync.Mutex
 	lastAt  time.Time // the last reload; guarded by mu
@@ -169,6 +171,10 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 		if !slices.Contains(before.Warnings(), w) {
 			r.log.Warn("configuration", zap.String("remark", w))
 		}
+	}
+	select {
+	case r.reloaded <- struct{}{}:
+	default: // one that waits there is enough
 	}
 	return append(changed, files...), restart, nil
 }
