@@ -24,6 +24,15 @@ func awaitInFile(t *testing.T, path, text string) {
 	t.Fatalf("%s does not say %q in %v: %s", path, text, patience, got)
 }
 
+func logOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestTheLogFileIsRotated rotates the log in both ways of logrotate, and removes the directory
 // once.
 func TestTheLogFileIsRotated(t *testing.T) {
@@ -70,12 +79,46 @@ address = "unix:%[2]s"
 	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
-	text, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(text), `{"level":"info","ts":"`) || !strings.Contains(string(text), `"event":"stopped"`) {
-		t.Errorf("the end of the log: got %q, %v", text, err)
+	text := logOf(t, path)
+	if !strings.HasPrefix(text, `{"level":"info","ts":"`) || !strings.Contains(text, `"event":"stopped"`) {
+		t.Errorf("the end of the log: got %q", text)
 	}
 	if got := p.stderr(); got != "" {
 		t.Errorf("stderr: got %q, want nothing", got)
+	}
+}
+
+// TestSignalsCountWhileAStopWaitsForClients: such a wait may take days.
+func TestSignalsCountWhileAStopWaitsForClients(t *testing.T) {
+	server := mysqltest.Shared(t)
+	t.Cleanup(func() { server.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
+	path := filepath.Join(t.TempDir(), "seqproxy.log")
+	p := begin(t, "-config", write(t, "seqproxy.toml", inFront(server, "admin_users = ['alice']", fmt.Sprintf("[[user]]\nname = 'alice'\npassword = 'a'\n[log]\nformat = 'json'\noutput = %q\n", path))))
+	awaitInFile(t, path, `"event":"listening"`)
+	_, rest, _ := strings.Cut(logOf(t, path), `"address":"`)
+	address, _, _ := strings.Cut(rest, `"`)
+	c, err := connectTo(t, address, "alice", "a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ExecContext(t.Context(), "SEQPROXY SHUTDOWN WAIT_FOR_CLIENTS"); err != nil {
+		t.Fatal(err)
+	}
+	awaitInFile(t, path, `"event":"waiting for all clients to leave"`)
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGUSR1)
+	awaitInFile(t, path, `"event":"log file opened again"`)
+	p.signal(syscall.SIGHUP)
+	awaitInFile(t, path, `"event":"not reloaded","err":"the proxy is stopping"`)
+	if got := firstValue(c, "SELECT 7"); got != "7" {
+		t.Errorf("the client that it waits for: got %s", got)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	if !strings.Contains(logOf(t, path), `"event":"stopped"`) {
+		t.Error("the new file has no end of the log")
 	}
 }
 

@@ -163,23 +163,28 @@ func (r *running) awaitSequences(ctx context.Context) {
 
 // wait runs the proxy until ctx is cancelled or it cannot accept clients any more, and stops it.
 // When hurry is done it waits for nothing. Each value of reloads, which may be nil, asks for a
-// reload. Each value of rotations asks to open the log again.
+// reload. Each value of rotations asks to open the log again, also while it stops, which may take
+// days.
 func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rotations <-chan os.Signal) error {
 	defer context.AfterFunc(ctx, r.ending.orderly)()
 	defer context.AfterFunc(hurry, r.ending.hurry)()
+	stopped := make(chan error)
+	context.AfterFunc(r.ending.asked, func() { stopped <- r.stop() })
+	served := r.served
 	for {
 		select {
 		case <-rotations:
 			_ = r.FlushLogs() // an error is logged
-			continue
 		case <-reloads:
 			_, _ = r.Reload(r.ending.asked, false) // an error is logged
-			continue
-		case <-r.ending.asked.Done():
-		case <-r.served:
-			r.ending.orderly()
+		case <-served:
+			served = nil
+			if r.ending.asked.Err() == nil { // it is not stop that ended it
+				r.ending.orderly()
+			}
+		case err := <-stopped:
+			return err
 		}
-		return r.stop()
 	}
 }
 

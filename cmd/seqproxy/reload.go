@@ -64,6 +64,7 @@ func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, e
 	r.one.Lock()
 	defer r.one.Unlock()
 	if r.ending.asked.Err() != nil {
+		r.log.Error("not reloaded", logfield.Err(errStopping))
 		return nil, errStopping
 	}
 	r.notifyReloading()
