@@ -255,3 +255,118 @@ func TestOfManyShardsOneIsPaused(t *testing.T) {
 	e.awaitPausedSessions(t, 0)
 	e.resume(t, "")
 }
+
+// A pause is the time to switch primaries. A session that cannot move to the new one ends, because
+// it must not go on at the old one.
+func TestASessionThatCannotMoveAfterAPauseEnds(t *testing.T) {
+	const insert = "INSERT INTO t VALUES (1)"
+	relayed, password := "relay_left", "pw"
+	for what, test := range map[string]struct {
+		proxy  func(*proxy.Options)
+		spoil  func(e *env) // makes the session unable to move
+		causes []string
+		back   bool // a new session can be at the new node
+	}{
+		"the proxy has no password": {proxy: byServer, causes: []string{"the password of " + relayed, "[[user]]"}, back: true},
+		"the new node refuses the account": {spoil: func(e *env) {
+			e.Servers[1].Exec(e.t, "ALTER USER "+relayed+"@'%' IDENTIFIED BY 'another'")
+		}, causes: []string{"Access denied for user '" + relayed}},
+		"the new node lacks the schema": {spoil: func(e *env) {
+			e.Servers[1].Exec(e.t, "DROP DATABASE `"+e.Schemas[0]+"`", "CREATE DATABASE empty_"+e.Schemas[0])
+			e.t.Cleanup(func() {
+				e.Servers[1].Exec(e.t, "DROP DATABASE empty_"+e.Schemas[0], "CREATE DATABASE IF NOT EXISTS `"+e.Schemas[0]+"`")
+			})
+		}, causes: []string{"Unknown database"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			e, move := moved(t)
+			e.Reload(t, func(_ *backend.Options, o *proxy.Options) {
+				o.Users = append(o.Users, proxy.User{Name: relayed, Password: password})
+				if test.proxy != nil {
+					test.proxy(o)
+				}
+			})
+			for _, s := range e.Servers {
+				account(t, s, relayed+"@'%'", "IDENTIFIED BY '"+password+"'")
+				s.Exec(t, "CREATE TABLE IF NOT EXISTS `"+e.Schemas[0]+"`.t (a INT)")
+			}
+			login := wireLogin{User: &relayed, Password: &password, Schema: e.Schemas[0], Packing: notPacked}
+			if !e.Servers[0].IsMariaDB() { // without TLS only a server that has the password in its cache lets the proxy relay
+				for _, s := range e.Servers {
+					e.Wire(t, s.Addr(), login)
+				}
+			}
+			waiting, resting, preparing, behind := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+			for _, w := range []*wire{waiting, resting, preparing, behind} {
+				w.query("DO 1")
+			}
+			if test.spoil != nil {
+				test.spoil(e)
+			}
+			kept := e.Wire(t, e.Addr(), login)
+			kept.query("CREATE TEMPORARY TABLE tmp (a INT)")
+			e.pause(t, "")
+			waiting.sendText(insert)
+			behind.send(inOnePiece(insert, insert, "SELECT 1"))
+			e.awaitPausedSessions(t, 2)
+			move()
+			e.Reload(t, func(*backend.Options, *proxy.Options) {}) // a later one changes nothing of it
+			e.ending(t, what, func() {
+				e.resume(t, "")
+				resting.sendText(insert)
+				preparing.send(packet(command(protocol.ComStmtPrepare, insert)))
+				for session, w := range map[string]*wire{"one that waited": waiting, "one that rested": resting, "one that prepares": preparing, "one that sent more": behind} {
+					got := w.receive(protocol.ShapeResult, nil)
+					refused := serverError(t, got)
+					if refused.Code != 1429 || refused.State != "08S01" {
+						t.Errorf("%s: got %v, want error 1429 (08S01)", session, refused)
+					}
+					for _, text := range append(test.causes, "connect again", "shard s0") {
+						if !strings.Contains(refused.Message, text) {
+							t.Errorf("%s: got %q, want %q in it", session, refused.Message, text)
+						}
+					}
+					if rest := w.ended(); len(rest) > 0 {
+						t.Errorf("%s: got %q behind the error, want the end", session, rest)
+					}
+				}
+			}, "backend_gone", "backend_gone", "backend_gone", "backend_gone")
+			var n int
+			if err := e.Servers[0].DB(t, e.Schemas[0]).QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n > 0 {
+				t.Errorf("the old node: got %d rows, %v, want none", n, err)
+			}
+			if got := e.Logs.FilterMessage("session ended as it could not move").Len(); got != 4 {
+				t.Errorf("the log says %d times that a session could not move, want 4", got)
+			}
+			if got := kept.rows("SELECT @@port")[0]; got != e.port(0) {
+				t.Errorf("one with a pin: got port %s, want the old one, %s", got, e.port(0))
+			}
+			if !test.back {
+				return
+			}
+			if got := e.Wire(t, e.Addr(), login).rows("SELECT @@port")[0]; got != e.port(1) {
+				t.Errorf("a new session: got port %s, want %s", got, e.port(1))
+			}
+		})
+	}
+}
+
+// A session that could not move by a reload without a pause does not go on at the old node after a
+// reload in a pause.
+func TestASessionThatTriesAgainEndsAfterAPause(t *testing.T) {
+	e, move := moved(t)
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	e.Servers[1].Exec(t, "DROP DATABASE `"+e.Schemas[0]+"`")
+	t.Cleanup(func() { e.Servers[1].Exec(t, "CREATE DATABASE IF NOT EXISTS `"+e.Schemas[0]+"`") })
+	w.query("DO 1")
+	move()
+	if got := w.rows("SELECT @@port")[0]; got != e.port(0) {
+		t.Fatalf("got port %s, want the old one, %s", got, e.port(0))
+	}
+	e.pause(t, "s0")
+	move()
+	e.resume(t, "s0")
+	w.sendText("SELECT @@port")
+	w.answerError("after the pause", 1429, "Unknown database")
+	w.ended()
+}

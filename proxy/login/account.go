@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -42,6 +43,27 @@ func NewAccount(u *User) *Account { return &Account{User: *u, Rights: keys.NewRi
 
 // Unauthenticated returns the account of an unauthenticated client, for the log.
 func Unauthenticated(name string) *Account { return &Account{User: User{Name: name}} }
+
+// Present returns the account with the passwords that its user has now: a reload may have changed
+// them since the login. The client's own is the first while it is one of the two. Later it takes the
+// place of a missing old one, since the servers may still have it. An account that a server has
+// checked stays as it is.
+func (a *Account) Present(users map[string]*Account) *Account {
+	user := users[a.Name]
+	if user == nil || a.relayed {
+		return a
+	}
+	now := *a
+	switch a.Password {
+	case user.Password:
+		now.OldPassword = user.OldPassword
+	case user.OldPassword:
+		now.OldPassword = user.Password
+	default:
+		now.Password, now.OldPassword = user.Password, cmp.Or(user.OldPassword, a.Password)
+	}
+	return &now
+}
 
 // MaySee reports whether the user may see all of the proxy.
 func (a *Account) MaySee() bool { return a.Admin || a.Monitor }

@@ -59,13 +59,13 @@ func (a asker) Audit(statement string, err error) { a.t.at.Audit(statement, err)
 
 // Highest reads the greatest number in a column on every shard, with the user's own rights.
 func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
-	return a.t.at.set.Routes.Highest(ctx, a.t.at.login.Account.UserCredentials, schema, table, column, of)
+	return a.t.at.set.Routes.Highest(ctx, a.t.at.account().UserCredentials, schema, table, column, of)
 }
 
 // Numbered returns, as the user, the bound columns that have AUTO_INCREMENT on more than one shard.
 func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
 	return a.t.at.set.Numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
-		creds, err := a.t.at.login.Account.UserCredentials(shard)
+		creds, err := a.t.at.account().UserCredentials(shard)
 		return []backend.Credentials{creds}, err
 	})
 }

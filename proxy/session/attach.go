@@ -105,7 +105,7 @@ func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
 
 // open opens the session's connection to a shard, with the client's own framing.
 func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
-	account := a.login.Account
+	account := a.account()
 	itself, err := account.UsesUserCredentials(shard, a.routes.Default())
 	if err != nil {
 		return nil, err

@@ -43,6 +43,12 @@ func (b *backends) log() *zap.Logger {
 	return b.shared.Log.With(logfield.Conn(b.id), logfield.Client(b.client.RemoteAddr()), logfield.User(b.login.Account.Name))
 }
 
+// account returns the session's user with the passwords of the present settings, for a login to a
+// server. Any goroutine that may read the user may call it.
+func (b *backends) account() *login.Account {
+	return b.login.Account.Present(b.shared.Settings.Load().Login.Users)
+}
+
 // setCurrent makes c the connection that statements run on.
 func (b *backends) setCurrent(c *backend.Conn) {
 	first, hello := b.cur == nil, c.Hello()
@@ -183,7 +189,7 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon makes the server end its work on c, if err says that the client went away before the
 // answer. It returns err.
 func (b *backends) abandon(c *backend.Conn, err error) error {
-	if creds, ok := b.login.Account.Credentials(c.Shard()); ok && errors.Is(err, errClientGone) {
+	if creds, ok := b.account().Credentials(c.Shard()); ok && errors.Is(err, errClientGone) {
 		b.shared.Killer.Abandon(c.Place(), creds)
 	}
 	return err

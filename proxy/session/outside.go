@@ -231,7 +231,7 @@ func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Righ
 	if !b.introduced || right == kill.Denied { // the session has no user yet
 		return nil, right
 	}
-	account := b.login.Account // it changes only while the session is not introduced
+	account := b.account() // its user changes only while the session is not introduced
 	for shard, c := range b.conns {
 		creds, ok := account.Credentials(shard)
 		places = append(places, kill.Place{
