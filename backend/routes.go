@@ -15,6 +15,7 @@ type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard
 	fallback *Shard // nil without shards
+	inPause  int    // how many of the reloads up to here were in a pause
 
 	probe          Credentials
 	connectTimeout time.Duration
@@ -23,6 +24,12 @@ type Routes struct {
 // newRoutes makes Routes. It reuses shards of before, which may be nil, and of leaving.
 func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) {
 	r := &Routes{bySchema: make(map[string]*Shard), probe: opts.Probe, connectTimeout: opts.ConnectTimeout}
+	if before != nil {
+		r.inPause = before.inPause
+		if slices.ContainsFunc(before.shards, func(s *Shard) bool { return s.Paused() != nil }) {
+			r.inPause++
+		}
+	}
 	for _, o := range opts.Shards {
 		if len(o.Nodes) == 0 {
 			return nil, fmt.Errorf("shard %s has no node", o.Name)
@@ -111,6 +118,9 @@ func (r *Routes) Has(shard *Shard) bool { return slices.Contains(r.shards, shard
 func (r *Routes) hasNode(n *Node) bool {
 	return slices.ContainsFunc(r.shards, func(s *Shard) bool { return slices.Contains(s.nodes, n) })
 }
+
+// PausedSince reports whether one of the reloads between before and r was in a pause.
+func (r *Routes) PausedSince(before *Routes) bool { return r.inPause != before.inPause }
 
 // Greeting returns the version and collation of the default shard, and the capabilities that all
 // servers have in common. Clients get these before their login names a user and a schema. ok is

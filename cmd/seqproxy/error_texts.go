@@ -30,6 +30,7 @@ var errorTexts = []struct {
 	}},
 	{"Servers and shutdown", []errorEntry{
 		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](alarms.md)); `SEQPROXY RESUME`"},
+		{1429, "08S01", "a reload in a pause gave the shard another server, and the session cannot move there; it ends", "connect again, as pools do; the text says why"},
 		{1053, "08S01", "the proxy stops; the statement was not executed", "connect again and repeat it"},
 		{1159, "08S01", "a large statement came too slowly while others waited for memory", "raise `statement_memory`"},
 		{1041, "HY000", "a large statement waited for memory for `pause_timeout`", "raise `statement_memory`, or end long statements"},

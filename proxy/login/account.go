@@ -45,8 +45,8 @@ func NewAccount(u *User) *Account { return &Account{User: *u, Rights: keys.NewRi
 func Unauthenticated(name string) *Account { return &Account{User: User{Name: name}} }
 
 // Present returns the account with the passwords that its user has now: a reload may have changed
-// them since the login. The client's own is the first while it is one of the two. Later it takes the
-// place of a missing old one, since the servers may still have it. An account that a server has
+// them since the login. The client's own is the first while it is one of the two. Later it takes
+// the place of a missing old one, since the servers may still have it. An account that a server has
 // checked stays as it is.
 func (a *Account) Present(users map[string]*Account) *Account {
 	user := users[a.Name]

@@ -80,7 +80,7 @@ func endReason(err error, doom *kill.Doom) stats.End {
 		return stats.EndMalformed
 	case errors.Is(err, errIdle), errors.Is(err, errSlowClient):
 		return stats.EndTimeout
-	case errors.Is(err, errBackendGone), errors.Is(err, errBackendClosed), errors.As(err, &unreachable):
+	case errors.Is(err, errBackendGone), errors.Is(err, errBackendClosed), errors.Is(err, errNotMoved), errors.As(err, &unreachable):
 		return stats.EndBackendGone
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return stats.EndTimeout
@@ -162,6 +162,8 @@ func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 		return zap.InfoLevel, "login refused by a limit"
 	case errors.As(err, &handshake):
 		return zap.InfoLevel, "login malformed"
+	case errors.Is(err, errNotMoved):
+		return zap.WarnLevel, "session ended as it could not move"
 	case errors.Is(err, errBackendGone):
 		return zap.WarnLevel, "session ended with its backend connection"
 	}

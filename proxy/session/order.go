@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,11 +38,13 @@ func (o *order) failed(err error) error {
 	}
 	o.at.tally.Refused()
 	if endsRebound(err, o.state) {
-		o.relay.refuse(errReboundEnds)
-		_ = o.client.flush() // the session ends either way
-		return errReboundEnds
+		err = errReboundEnds
 	}
 	o.relay.refuse(err)
+	if errors.Is(err, errReboundEnds) || errors.Is(err, errNotMoved) {
+		_ = o.client.flush() // the session ends either way
+		return err
+	}
 	if o.at.unreached && o.othersDepend() && o.sentBehind() {
 		_ = o.client.flush() // the session ends either way
 		return fmt.Errorf("%w: %w", errSentBehind, err)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // renew makes the session use the server's present settings, before a command, if it can. An error
-// ends the session.
+// ends the session; see failed.
 func (s *Session) renew(now *Settings) error {
 	if s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
@@ -40,12 +42,18 @@ func (a *attachment) rejoin() error {
 	return a.follow(routes)
 }
 
+// errNotMoved ends a session that cannot move after a pause, with an error for the client. A pause
+// is for a switch of the primary: the old one must get no more writes. A direct connection would
+// end, too.
+var errNotMoved = errors.New("session not moved")
+
 // moveAgain is how long a session that failed to move waits before it tries again.
 const moveAgain = 5 * time.Second
 
 // follow moves the session to new routes. A pin on one connection keeps the session on all its
 // connections until the pin ends: no half of its statements may go to one server and the other half
-// to its successor.
+// to its successor. A session that cannot move stays, and tries again later; if a reload was in a
+// pause, it ends.
 func (a *attachment) follow(routes *backend.Routes) error {
 	for shard, c := range a.conns {
 		if c != a.cur && !routes.Has(shard) && !a.needs(c) {
@@ -62,10 +70,11 @@ func (a *attachment) follow(routes *backend.Routes) error {
 		a.logKept(routes)
 		return nil
 	}
-	if a.above.readsBehind() || time.Now().Before(a.moveAfter) {
+	before := a.routes
+	mustMove := routes.PausedSince(before)
+	if a.above.readsBehind() || !mustMove && time.Now().Before(a.moveAfter) {
 		return nil
 	}
-	before := a.routes
 	a.routes = routes
 	err := a.move()
 	if err == nil {
@@ -74,6 +83,12 @@ func (a *attachment) follow(routes *backend.Routes) error {
 	}
 	if ends(err) {
 		return err
+	}
+	if mustMove {
+		refused := protocol.Errorf(erShardLost, "08S01", "seqproxy: connect again: shard %s has changed in a pause, and the session cannot follow: %s",
+			a.cur.Shard().Name(), strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
+		a.closeBackends() // nothing more goes there, whoever handles the error
+		return fmt.Errorf("%w: %w", errNotMoved, refused)
 	}
 	a.unreached = false // the command reaches its present server
 	a.routes, a.moveAfter = before, time.Now().Add(moveAgain)

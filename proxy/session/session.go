@@ -167,7 +167,7 @@ func (s *Session) beginCommand(payload []byte) error {
 	s.batch.payload = payload
 	if now := s.shared.Settings.Load(); s.set != now || s.routes != now.Routes && !s.login.AtAdmin {
 		if err := s.renew(now); err != nil {
-			return err
+			return s.failed(err)
 		}
 	}
 	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
