@@ -370,3 +370,49 @@ func TestASessionThatTriesAgainEndsAfterAPause(t *testing.T) {
 	w.answerError("after the pause", 1429, "Unknown database")
 	w.ended()
 }
+
+// What waited in a pause writes to the new node, whatever it may read of the statement before. Only
+// a text that names ROW_COUNT() or the like runs where that is.
+func TestWhatWritesAfterAPauseGoesToTheNewNode(t *testing.T) {
+	e, move := moved(t)
+	for _, s := range e.Servers {
+		s.Exec(t, "CREATE TABLE `"+e.Schemas[0]+"`.t (a INT)", "CREATE PROCEDURE `"+e.Schemas[0]+"`.put() INSERT INTO t VALUES (77)")
+	}
+	e.Servers[0].Exec(t, "CREATE TABLE `"+e.Schemas[0]+"`.u SELECT 1 AS a UNION SELECT 2")
+	texts := []string{
+		"INSERT INTO t VALUES (LAST_INSERT_ID())", "INSERT INTO t VALUES (77); SELECT ROW_COUNT()", "CALL put()", "INSERT INTO t VALUES (/*!50000 77 */)",
+	}
+	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
+	var all []*wire
+	for range texts {
+		w := e.Wire(t, e.Addr(), login)
+		w.query("DO LAST_INSERT_ID(77)")
+		all = append(all, w)
+	}
+	counting := e.Wire(t, e.Addr(), login)
+	counting.sendText("UPDATE u SET a = a + 1")
+	counting.answerOK("UPDATE")
+	e.pause(t, "s0")
+	for i, w := range all {
+		w.sendText(texts[i])
+	}
+	counting.sendText("SELECT CONCAT('rows: ', ROW_COUNT())")
+	e.awaitPausedSessions(t, len(texts)+1)
+	move()
+	e.resume(t, "s0")
+	for i, w := range all {
+		w.answerOK(texts[i])
+	}
+	if got := string(counting.receive(protocol.ShapeResult, nil)); !strings.Contains(got, "rows: 2") {
+		t.Errorf("ROW_COUNT(): got %q, want 2", got)
+	}
+	if got := counting.rows("SELECT @@port")[0]; got != e.port(1) {
+		t.Errorf("after ROW_COUNT(): got port %s, want the new one, %s", got, e.port(1))
+	}
+	for i, want := range []string{"0 ", "4 77"} {
+		var got string
+		if err := e.Servers[i].DB(t, e.Schemas[0]).QueryRow("SELECT CONCAT(COUNT(*), ' ', COALESCE(GROUP_CONCAT(DISTINCT a), '')) FROM t").Scan(&got); err != nil || got != want {
+			t.Errorf("server %d: got %q, %v, want %q", i, got, err, want)
+		}
+	}
+}

@@ -44,7 +44,7 @@ type attached interface {
 	pending() bool
 	// readsBehind reports whether the command being handled may read what the one before it has
 	// left on the connection.
-	readsBehind() bool
+	readsBehind(mustMove bool) bool
 	// dropTallies forgets the counts of shards that the session no longer uses.
 	dropTallies()
 }

@@ -72,7 +72,7 @@ func (a *attachment) follow(routes *backend.Routes) error {
 	}
 	before := a.routes
 	mustMove := routes.PausedSince(before)
-	if a.above.readsBehind() || !mustMove && time.Now().Before(a.moveAfter) {
+	if a.above.readsBehind(mustMove) || !mustMove && time.Now().Before(a.moveAfter) {
 		return nil
 	}
 	a.routes = routes
@@ -126,8 +126,9 @@ func (a *attachment) isAt(routes *backend.Routes) bool {
 }
 
 // readsBehind reports whether the command being handled may read what the statement before it has
-// left on its connection, and so has to run there.
-func (s *Session) readsBehind() bool {
+// left on its connection, and so has to run there. If the session must move, only a text that names
+// ROW_COUNT() or the like does: others may write.
+func (s *Session) readsBehind(mustMove bool) bool {
 	if len(s.batch.payload) == 0 {
 		return true
 	}
@@ -137,6 +138,9 @@ func (s *Session) readsBehind() bool {
 	}
 	var st statement.Statement
 	st.Analyze(sql, s.state.Mode)
+	if mustMove {
+		return st.ReadsOfLast() != 0
+	}
 	return st.MayReadLastStatement()
 }
 
