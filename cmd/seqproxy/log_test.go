@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -141,4 +142,34 @@ address = "127.0.0.1:1"
 	if got, want := p.stderr(), "seqproxy: log.output: "+dir+" is a directory: name a file in it\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestAReaderOfTheLogThatLeavesEndsNothing closes the pipe that stderr is. The lines of the stop
+// cannot be written then, and it is in order all the same.
+func TestAReaderOfTheLogThatLeavesEndsNothing(t *testing.T) {
+	file := write(t, "seqproxy.toml", apart+"unknown_user = \"backend\"\n"+sequencesAt("127.0.0.1:1")+shardAt("s", "127.0.0.1:1"))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(t, nil, exe, "-config", file)
+	p.cmd.Stderr = writer
+	p.start()
+	_ = writer.Close() // the program has its own
+	_ = reader.SetReadDeadline(time.Now().Add(patience))
+	lines := bufio.NewScanner(reader)
+	for listens := false; !listens; listens = strings.Contains(lines.Text(), "listening") {
+		if !lines.Scan() {
+			t.Fatalf("the log ends before the proxy listens: %v", lines.Err())
+		}
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
 }

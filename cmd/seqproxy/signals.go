@@ -32,8 +32,10 @@ type watcher struct {
 const sameWish = 300 * time.Millisecond
 
 // watchSignals begins to watch for SIGINT, SIGTERM and SIGHUP (from a closed terminal). The third
-// signal has its default effect.
+// signal has its default effect. SIGPIPE has none from now on: a line of the log that nobody reads
+// any more must not end the program.
 func watchSignals() *watcher {
+	signal.Ignore(syscall.SIGPIPE)
 	stop, first := context.WithCancel(context.Background())
 	hurry, second := context.WithCancel(context.Background())
 	w := &watcher{
