@@ -22,7 +22,7 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 		_, err := n.c.ExecContext(context.Background(), next("locked", 1))
 		answered <- err
 	}()
-	for deadline := time.Now().Add(patience); n.read()[line("locked", "reservations conflict")] == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); n.read()[line("locked", "reservations error")] == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a wait for a lock has no end")
 		}

@@ -22,7 +22,7 @@ func ResultOf(o store.Outcome, err error) stats.Result {
 		return stats.ReservedChanged
 	case store.OutcomeNoRoom:
 		return stats.ReservedEnd
-	case store.OutcomeConflict, store.OutcomeLocked:
+	case store.OutcomeConflict:
 		return stats.ReservedConflict
 	case store.OutcomeNotHolder, store.OutcomeAtCeiling:
 		return stats.ReservedNoCeiling

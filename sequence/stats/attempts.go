@@ -13,7 +13,7 @@ type Result uint8
 const (
 	// ReservedOK: the numbers were reserved.
 	ReservedOK Result = iota
-	// ReservedConflict: a deadlock, or a lock wait that took too long.
+	// ReservedConflict: a deadlock, or another transaction was first.
 	ReservedConflict
 	// ReservedChanged: the sequence, or the plan of the servers, was changed meanwhile, or is being
 	// changed.
@@ -31,7 +31,8 @@ const (
 	ReservedUnknown
 	// ReservedUnfit: the server or its table could repeat numbers, and is not used.
 	ReservedUnfit
-	// ReservedError: the server could not be reached, or refused for another reason.
+	// ReservedError: the server could not be reached, the row stayed locked, or the server refused
+	// for another reason.
 	ReservedError
 
 	// Results is the number of results.
