@@ -19,6 +19,10 @@ var alarmTexts = []struct {
 		"a row went back, by a restore or by hand", "at once run `REPAIR SEQUENCE` for each, also where `CHECK` says OK ([more](#a-row-went-back))",
 	},
 	{
+		[]string{"SeqproxyRowGone"},
+		"somebody deleted the row of a sequence, as by TRUNCATE: clients get error 4091", "the log line `sequence row gone` names it, and its `remedy` puts the row back. Without that line it was dropped while it was in use",
+	},
+	{
 		[]string{"SeqproxySuspectInsertIDs"},
 		"a server may have given a key itself", "the log line `insert id not explained` has the statement. Compare the keys of its table on the shards ([more](sequences.md#keys-that-a-server-gives-itself))",
 	},
