@@ -136,7 +136,7 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 		t.Errorf("the proxy's container keeps rights: without %q, with %q", proxy.CapDrop, proxy.SecurityOpt)
 	}
 	cfg := loadComposed(t)
-	if least := 2*cfg.MaxConnections + 1000; proxy.Ulimits.NoFile < least {
+	if least := filesFor(cfg.MaxConnections, len(cfg.Shards)); proxy.Ulimits.NoFile < least {
 		t.Errorf("the proxy's container may have %d files, max_connections clients need %d", proxy.Ulimits.NoFile, least)
 	}
 	wait, err := time.ParseDuration(proxy.StopGrace)
@@ -214,6 +214,10 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 		t.Errorf("Grafana looks for dashboards in %+v, where nothing is mounted", dashboards.Providers)
 	}
 }
+
+// filesFor returns how many files a proxy needs open: a session keeps its client's connection and
+// one to each shard that it has used.
+func filesFor(connections, shards int) int { return connections*(1+shards) + 1000 }
 
 // isService checks that an address belongs to a service.
 func isService(t *testing.T, c *composeFile, address string) {
@@ -315,14 +319,19 @@ func TestTheUnitIsRight(t *testing.T) {
 			t.Errorf("the unit has no line %q", strings.TrimSpace(want))
 		}
 	}
-	var files uint64
+	var files int
 	for line := range strings.Lines(string(text)) {
 		if _, err := fmt.Sscanf(line, "LimitNOFILE=%d", &files); err == nil {
 			break
 		}
 	}
-	if least := uint64(2*conf.Default().MaxConnections + 1000); files < least {
-		t.Errorf("LimitNOFILE is %d, max_connections clients need %d", files, least)
+	var shards int // as the comment says
+	_, said, _ := bytes.Cut(text, []byte("\n# That is enough for "))
+	if _, err := fmt.Sscanf(string(said), "%d shards with the default of max_connections.", &shards); err != nil {
+		t.Errorf("the unit does not say for how many shards LimitNOFILE is: %v", err)
+	}
+	if least := filesFor(conf.Default().MaxConnections, shards); files < least {
+		t.Errorf("LimitNOFILE is %d, max_connections clients of %d shards need %d", files, shards, least)
 	}
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
