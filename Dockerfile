@@ -1,4 +1,4 @@
-# A container with the program and nothing else: no shell, no libraries.
+# A container with the program, and the CAs that everybody trusts: no shell, no libraries.
 #
 #   docker build -t seqproxy --build-arg VERSION=$(git describe --tags --always) --build-arg COMMIT=$(git rev-parse HEAD) .
 #   docker run --read-only -v ./seqproxy.toml:/etc/seqproxy/seqproxy.toml:ro -v seqproxy-state:/var/lib/seqproxy -p 4306:4306 seqproxy
@@ -17,6 +17,8 @@ RUN mkdir -m 0700 /out/state
 
 FROM scratch
 COPY --from=build /out/seqproxy /usr/bin/seqproxy
+# The CAs that tls = "VERIFY_IDENTITY" trusts without a tls_ca_file.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 # state_dir = "/var/lib/seqproxy". It must be a volume: what stands in it has to outlive the container.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/seqproxy
 # From here on rather collect garbage than grow: twice statement_memory, and some for each client.

@@ -24,6 +24,9 @@ import (
 // dockerBuild matches the build command of the Dockerfile.
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*)$`)
 
+// dockerTrusts matches what the Dockerfile copies so that certificates can be verified.
+var dockerTrusts = regexp.MustCompile(`(?m)^COPY --from=build /etc/ssl/certs/ca-certificates.crt (/\S+)$`)
+
 // dockerCommand returns an instruction of the Dockerfile in exec form, such as ENTRYPOINT.
 func dockerCommand(t *testing.T, instruction string) (words []string) {
 	t.Helper()
@@ -97,7 +100,8 @@ func copyContext(t *testing.T, root, to string) {
 
 // TestTheContainersProgramIsStaticAndNeedsNothingElse builds the program like the Dockerfile, from
 // the files that .dockerignore does not exclude. It runs the program as the container would: as its
-// user, with nothing else in its root directory. Only the volume is writable.
+// user, with nothing in its root directory but what the Dockerfile copies. Only the volume is
+// writable. A CA of the test stands for those that a system trusts.
 func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
@@ -123,6 +127,21 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	}
 	for _, dir := range []string{"/usr/bin", "/etc/seqproxy", "/var/lib/seqproxy"} {
 		if err := os.MkdirAll(root+dir, 0o755); err != nil { //nolint:gosec // as a container's
+			t.Fatal(err)
+		}
+	}
+	ca := mysqltest.NewCA(t)
+	trusted := "none"
+	if copied := dockerTrusts.FindSubmatch(text); copied != nil {
+		trusted = root + string(copied[1])
+		pem, err := os.ReadFile(ca.File)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(trusted), 0o755) //nolint:gosec // as a container's
+		}
+		if err == nil {
+			err = os.WriteFile(trusted, pem, 0o644) //nolint:gosec // as a container's
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,6 +183,9 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	run := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(inside(entry[0]), args...)
 		cmd.SysProcAttr, cmd.Dir, cmd.Env = attributes, inside("/"), []string{}
+		if attributes.Chroot == "" {
+			cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+trusted)
+		}
 		return cmd
 	}
 	if out, err := run("version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "seqproxy v1.2.3 (commit abc,") {
@@ -173,8 +195,8 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 		t.Fatalf("version: %v: %s", err, out)
 	}
 
-	s := mysqltest.Shared(t)
-	account(t, "contained", "ALL ON seqproxy.*")
+	s := mysqltest.StartUnsynced(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
+	s.Exec(t, "CREATE USER 'contained'@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON seqproxy.* TO 'contained'@'%'")
 	config := `
 listen = "127.0.0.1:0"
 admin.listen = ""
@@ -191,6 +213,7 @@ state_dir = "` + inside("/var/lib/seqproxy/state") + `"
 address = "` + s.Addr() + `"
 user = "contained"
 password = "secret"
+tls = "VERIFY_IDENTITY"
 `
 	if err := os.WriteFile(root+"/etc/seqproxy/seqproxy.toml", []byte(config), 0o644); err != nil { //nolint:gosec // of a throw-away server
 		t.Fatal(err)
