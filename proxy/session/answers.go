@@ -126,6 +126,16 @@ func kindOf(st *statement.Statement) stats.Kind {
 // form returns the form that the server's answer would have now. binary chooses the form of an
 // answer to an execution.
 func (a *answers) form(binary bool) (protocol.Form, error) {
+	if a.state.InTransaction() {
+		if err := a.at.ensureStatus(); err != nil {
+			return protocol.Form{}, err
+		}
+	}
+	return a.formOfLast(binary)
+}
+
+// formOfLast is form with the last known status. It leaves the server's ROW_COUNT() alone.
+func (a *answers) formOfLast(binary bool) (protocol.Form, error) {
 	f := protocol.Form{Capabilities: a.at.login.Capabilities, Status: a.state.Status, Binary: binary}
 	if !a.mayOmitMetadata() {
 		return f, nil

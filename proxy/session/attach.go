@@ -170,12 +170,8 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 		if shard == c.Shard() {
 			return c, nil
 		}
-		if c.Answer.ErrCode != 0 {
-			// An error does not say whether a transaction is open. The answer to a ping does.
-			if err := a.runCommand(c, protocol.ComPing, ""); err != nil {
-				return nil, err
-			}
-			a.release(c)
+		if err := a.ensureStatus(); err != nil {
+			return nil, err
 		}
 		if err := a.mayLeaveFor(shard); err != nil {
 			return nil, err
@@ -190,6 +186,19 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+// ensureStatus makes the state's status say whether a transaction is open, if the server's last
+// answer did not: the answer to a ping does. The ping resets ROW_COUNT(). Nothing is in flight.
+func (a *attachment) ensureStatus() error {
+	if !a.state.StatusUnsure || a.cur == nil {
+		return nil
+	}
+	if err := a.runCommand(a.cur, protocol.ComPing, ""); err != nil {
+		return err
+	}
+	a.release(a.cur)
+	return nil
 }
 
 // connTo returns the session's connection to a shard other than the current one, with everything

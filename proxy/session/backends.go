@@ -92,6 +92,7 @@ func (b *backends) release(c *backend.Conn) {
 	b.tally.Counted(c)
 	if c == b.cur {
 		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+		b.state.StatusUnsure = c.Answer.ErrCode != 0
 	}
 	if !b.effect.Expected {
 		return

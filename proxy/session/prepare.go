@@ -162,7 +162,7 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 // addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps what the last statement
 // left, as on a server.
 func (x *executor) addLocal(p *prepared, markers []protocol.Column) error {
-	form, err := x.answers.form(true)
+	form, err := x.answers.formOfLast(true)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,10 @@ type State struct {
 	Schema string
 	// SchemaUnknown says that an unread statement may have been USE.
 	SchemaUnknown bool
-	Status        protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
-	Mode          lex.Mode        // how the server reads the session's texts
+	Status        protocol.Status // of the last answer that has one: IN_TRANS, AUTOCOMMIT, ...
+	// StatusUnsure says that an error came since. It may have begun or ended a transaction.
+	StatusUnsure bool
+	Mode         lex.Mode // how the server reads the session's texts
 
 	// A statement that was not understood may have changed what the status does not show.
 	// ModeUnknown is about the character set, QuotesUnknown about Mode.Brackets and, with MySQL,
@@ -125,7 +127,7 @@ func (st *State) Observe(status protocol.Status, mariaDB bool) {
 		st.NextTransaction = false // that transaction has begun
 	}
 	before := st.Status
-	st.Status = status & statusOfSession
+	st.Status, st.StatusUnsure = status&statusOfSession, false
 	if (before^status)&(protocol.NoBackslashEscapes|protocol.ANSIQuotes) != 0 {
 		st.TrustStatus(mariaDB)
 		// A routine's setting is local, but the status goes on to show it.
