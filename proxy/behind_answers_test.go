@@ -140,3 +140,20 @@ func TestATransactionThatADeadlockEndedIsOverInTheProxysAnswers(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", told[0], told[1])
 	}
 }
+
+func TestWhatAStatementOnAnotherShardsSchemaLeftIsShown(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	both := [2]*behind{}
+	for i, addr := range []string{e.Addr(), e.Servers[1].Addr()} {
+		both[i] = &behind{wire: e.Wire(t, addr, wireLogin{Schema: e.Schemas[i]}), proxied: i == 0, schema: e.Schemas[i]}
+	}
+	for _, statement := range []string{"CREATE DATABASE " + e.Schemas[1], "CREATE DATABASE IF NOT EXISTS " + e.Schemas[1]} {
+		same(t, both, "SELECT CAST('x' AS SIGNED)", statement, "SHOW WARNINGS")
+		for _, counts := range []string{"SELECT ROW_COUNT()", "SELECT @@error_count"} {
+			both[0].step(statement)
+			if got := both[0].step(counts); got != "error 1235" {
+				t.Errorf("%s; %s: got %s, want error 1235", statement, counts, got)
+			}
+		}
+	}
+}

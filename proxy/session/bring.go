@@ -21,8 +21,8 @@ func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
 	})
 	switch {
 	case refusal.Why == plan.RanElsewhere:
-		return protocol.NotSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
-			"cannot be read on shard %s", a.connBy(a.state.LastConn).Shard().Name(), c.Shard().Name())
+		return protocol.NotSupported("the last statement ran on shard %s: its row counts and warnings cannot be read on shard %s",
+			a.connBy(a.state.LastConn).Shard().Name(), c.Shard().Name())
 	case refusal.Why != plan.Granted:
 		return protocol.NotSupported("%s", refusal.Text)
 	}

@@ -225,14 +225,10 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 // that owns the schema. The session stays on its shard.
 func (t *texts) onSchema(schema string) error {
 	c, err := t.at.connForSchema(schema)
-	t.state.LastAnswer = state.ByServer
-	if t.at.elsewhere(schema) {
-		// The session does not look on that shard for what the statement left.
-		t.state.LastAnswer = state.OurOK
-	}
 	if err != nil {
 		return err
 	}
+	t.state.LastAnswer = state.ByServer
 	t.relay.enqueue(c, protocol.ShapeResult)
 	return t.relay.settle()
 }
