@@ -438,7 +438,18 @@ func TestTicketsInWhateverSession(t *testing.T) {
 
 	// Values that the proxy cannot know, and others that it does.
 	exec(t, one, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')", "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
-	wantError(t, one, 1235, "INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), ROW_COUNT())", "ROW_COUNT()")
+	for _, reads := range []string{"INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), ROW_COUNT())", "GET DIAGNOSTICS @rows = ROW_COUNT"} {
+		exec(t, one, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
+		wantError(t, one, 1235, reads, "ROW_COUNT()")
+	}
+	exec(t, one, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
+	if got := value(t, one, "SELECT ROW_COUNT()"); got != "2" { // the way out
+		t.Errorf("ROW_COUNT(): got %s, want 2", got)
+	}
+	exec(t, one, ticket, "GET DIAGNOSTICS @rows = ROW_COUNT")
+	if got := value(t, one, "SELECT @rows"); got != "1" {
+		t.Errorf("ROW_COUNT of the diagnostics: got %s, want 1", got)
+	}
 }
 
 func TestTicketsHeedTheUsersRights(t *testing.T) {

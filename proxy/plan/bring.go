@@ -40,7 +40,8 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 		return Bringing{ID: id}, Refusal{}
 	}
 	if st.LastAnswer != state.ByServer {
-		if st.LastAnswer == state.OurChange && t.Words&statement.ReadsRowCount != 0 && st.LastChanged > 1 {
+		counts := t.Words&statement.ReadsRowCount != 0 || t.Kind == statement.GetDiagnostics
+		if counts && st.LastAnswer == state.OurChange && st.LastChanged > 1 {
 			return Bringing{}, Refusal{Why: NotSupported, Text: countOfTicket}
 		}
 		pending := st.LastID.Pending

@@ -51,6 +51,7 @@ func TestWhatAStatementLooksAtIsBrought(t *testing.T) {
 		{"a row count after the proxy's rows", "SELECT ROW_COUNT()", answered(state.OurRows), Server{}, Bringing{Last: true}, ""},
 		{"warnings after the proxy's error", "SHOW WARNINGS", answered(state.OurError), Server{}, Bringing{Last: true}, ""},
 		{"a row count after several tickets", "SELECT ROW_COUNT()", tickets, Server{}, Bringing{}, countOfTicket},
+		{"diagnostics after several tickets", "GET DIAGNOSTICS @r = ROW_COUNT", tickets, Server{}, Bringing{}, countOfTicket},
 	} {
 		tr, before := traits(c.text), c.st.LastID
 		c.on.Conn = here
