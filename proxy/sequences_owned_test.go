@@ -209,6 +209,7 @@ func TestAShardWhoseColumnTheUserDoesNotSeeIsAnError(t *testing.T) {
 			t.Errorf("%s: got %v, want an error about shard s1", text, rows)
 		}
 	}
+	exec(t, e.Conn(t, e.Schemas[0], nil), "ALTER SEQUENCE photos OWNED BY NONE")
 	w.query("CREATE SEQUENCE one OWNED BY " + e.Schemas[0] + ".photos.id")
 	if _, rows := w.result("SHOW WARNINGS"); !strings.Contains(fmt.Sprint(rows), "begins at 71") {
 		t.Errorf("with the schema of the shard that it sees: got %v", rows)

@@ -94,20 +94,16 @@ func (s *Sequences) refuseSecond(ctx context.Context, name string, c define.Colu
 	return nil
 }
 
-// ofTable returns another sequence that a column of c's table owns. It returns nil if there is
-// none, or if c owns the named sequence already.
-func (o *Owners) ofTable(name string, c define.Column) (other *Owner) {
-	for i := range o.List {
-		is := &o.List[i]
-		switch {
-		case !strings.EqualFold(is.Schema, c.Schema) || !strings.EqualFold(is.Table, c.Table):
-		case !strings.EqualFold(is.Sequence, name):
-			other = is
-		case is.Column == c:
-			return nil
-		}
+// ofTable returns another sequence that a column of c's table owns, or nil. No schema is every
+// schema, and so overlaps each.
+func (o *Owners) ofTable(name string, c define.Column) *Owner {
+	i := slices.IndexFunc(o.List, func(is Owner) bool {
+		return strings.EqualFold(is.Table, c.Table) && (is.Schema == "" || c.Schema == "" || strings.EqualFold(is.Schema, c.Schema)) && !strings.EqualFold(is.Sequence, name)
+	})
+	if i < 0 {
+		return nil
 	}
-	return other
+	return &o.List[i]
 }
 
 // ownedColumns has the columns that own sequences, as the options name them, and keeps them for the

@@ -1,0 +1,54 @@
+package sequence_test
+
+import (
+	"errors"
+	"testing"
+
+	"seqproxy/sequence"
+	"seqproxy/sequence/define"
+)
+
+// A column without a schema is one of every schema, so it overlaps the same column with one. Two
+// sequences would give one table the same keys.
+func TestAColumnOwnsASequenceWithOrWithoutItsSchema(t *testing.T) {
+	every, album := define.Column{Table: "photos", Column: "id"}, define.Column{Schema: "album0", Table: "photos", Column: "id"}
+	other := define.Column{Schema: "album1", Table: "photos", Column: "id"}
+	for name, test := range map[string]struct {
+		first, second define.Column
+		refused       bool
+	}{
+		"every schema, then one":   {every, album, true},
+		"one schema, then every":   {album, every, true},
+		"one schema twice":         {album, album, true},
+		"every schema twice":       {every, every, true},
+		"one schema, then another": {album, other, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPlace(t).withTable(t, nil).open(t)
+			mustCreate(t, s, sequence.CreateOptions{Name: "first", OwnedBy: test.first})
+			mustCreate(t, s, sequence.CreateOptions{Name: "later"})
+			_, created := s.Create(t.Context(), sequence.CreateOptions{Name: "second", OwnedBy: test.second})
+			_, altered := s.Alter(t.Context(), []byte("later"), sequence.Alteration{OwnedBy: &test.second})
+			if !test.refused {
+				if created != nil {
+					t.Errorf("CREATE: %v", created)
+				}
+				return
+			}
+			for _, err := range []error{created, altered} {
+				if !errors.Is(err, define.ErrBadOption) {
+					t.Errorf("got %v, want ErrBadOption", err)
+				}
+				wantText(t, err, test.first.String()+` owns sequence "first"`, "ALTER SEQUENCE `first` OWNED BY NONE")
+			}
+			mustAlter(t, s, "first", sequence.Alteration{OwnedBy: &test.first}) // its own
+			mustAlter(t, s, "first", sequence.Alteration{OwnedBy: &define.Column{}})
+			mustAlter(t, s, "later", sequence.Alteration{OwnedBy: &test.second})
+			// The other schema alone is no way around it.
+			wider := test.first
+			if _, err := s.Alter(t.Context(), []byte("first"), sequence.Alteration{OwnedBy: &wider}); !errors.Is(err, define.ErrBadOption) {
+				t.Errorf("the first again: got %v, want ErrBadOption", err)
+			}
+		})
+	}
+}
