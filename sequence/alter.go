@@ -38,11 +38,6 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if a.OwnedBy != nil {
-		if err := s.refuseSecond(r.ctx, string(name), *a.OwnedBy); err != nil {
-			return Altered{}, err
-		}
-	}
 	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	switch {
 	case err == nil && q.periods != nil:

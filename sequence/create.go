@@ -52,9 +52,6 @@ func (s *Sequences) create(ctx context.Context, o agree.New) (Created, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if err := s.refuseSecond(r.ctx, o.Name, o.OwnedBy); err != nil {
-		return Created{}, err
-	}
 	made, err := s.members.Create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)

@@ -75,37 +75,6 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	return nil, r.failed("", err)
 }
 
-// refuseSecond refuses to let a column own a sequence if its table has a column that owns another
-// one: the two would give the same keys, or one of them none. A sequence whose row somebody deleted
-// counts, too, as proxies may have numbers of it.
-func (s *Sequences) refuseSecond(ctx context.Context, name string, c define.Column) error {
-	if c.IsZero() {
-		return nil
-	}
-	s.seeChanges(ctx) // another proxy may have made or dropped one a moment ago
-	known, err := s.LoadOwners(ctx)
-	if err != nil {
-		return err
-	}
-	if other := known.ofTable(name, c); other != nil {
-		return define.BadOption("column %s owns sequence %q, and one column of a table can own one: say ALTER SEQUENCE %s OWNED BY NONE before, and let this one begin above the id of its row (START WITH n); "+
-			"if its row was deleted, CREATE it again with OWNED BY NONE", other.Column, other.Sequence, define.Quote(other.Sequence))
-	}
-	return nil
-}
-
-// ofTable returns another sequence that a column of c's table owns, or nil. No schema is every
-// schema, and so overlaps each.
-func (o *Owners) ofTable(name string, c define.Column) *Owner {
-	i := slices.IndexFunc(o.List, func(is Owner) bool {
-		return strings.EqualFold(is.Table, c.Table) && (is.Schema == "" || c.Schema == "" || strings.EqualFold(is.Schema, c.Schema)) && !strings.EqualFold(is.Sequence, name)
-	})
-	if i < 0 {
-		return nil
-	}
-	return &o.List[i]
-}
-
 // ownedColumns has the columns that own sequences, as the options name them, and keeps them for the
 // next process.
 type ownedColumns struct {

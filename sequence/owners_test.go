@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"seqproxy/sequence"
@@ -49,6 +50,60 @@ func TestAColumnOwnsASequenceWithOrWithoutItsSchema(t *testing.T) {
 			if _, err := s.Alter(t.Context(), []byte("first"), sequence.Alteration{OwnedBy: &wider}); !errors.Is(err, define.ErrBadOption) {
 				t.Errorf("the first again: got %v, want ErrBadOption", err)
 			}
+		})
+	}
+}
+
+// Two people at two proxies let one column own two sequences at the same moment: one of them is
+// refused.
+func TestOfTwoAtTheSameMomentOneLetsTheColumnOwnItsSequence(t *testing.T) {
+	owner := define.Column{Table: "photos", Column: "id"}
+	create := func(s *sequence.Sequences, name string) error {
+		_, err := s.Create(t.Context(), sequence.CreateOptions{Name: name, OwnedBy: owner})
+		return err
+	}
+	alter := func(s *sequence.Sequences, name string) error {
+		_, err := s.Alter(t.Context(), []byte(name), sequence.Alteration{OwnedBy: &owner})
+		return err
+	}
+	for name, test := range map[string]struct {
+		there  []string
+		first  func(s *sequence.Sequences, name string) error
+		second func(s *sequence.Sequences, name string) error
+	}{
+		"two CREATE":         {nil, create, create},
+		"CREATE and ALTER":   {[]string{"b"}, create, alter},
+		"two ALTER, of both": {[]string{"a", "b"}, alter, alter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"other": 0})
+			a, b, holder := p.open(t), p.open(t), p.open(t)
+			for _, name := range test.there {
+				mustCreate(t, holder, sequence.CreateOptions{Name: name})
+			}
+			var all sync.WaitGroup
+			var first, second error
+			err := sequence.Inside(holder).ChangeWith(t.Context(), "other", func() error {
+				all.Go(func() { first = test.first(a, "a") })
+				all.Go(func() { second = test.second(b, "b") })
+				eventually(t, "both wait for the lock of definitions", func() bool {
+					var waiting int
+					err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE ?", "INSERT INTO%"+p.schema+"%version%").Scan(&waiting)
+					return err == nil && waiting == 2
+				})
+				return nil
+			})
+			if all.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			refused := first
+			if refused == nil {
+				refused = second
+			}
+			if (first == nil) == (second == nil) || !errors.Is(refused, define.ErrBadOption) {
+				t.Errorf("got %v and %v, want that one is refused", first, second)
+			}
+			wantText(t, refused, "photos.id owns sequence")
 		})
 	}
 }

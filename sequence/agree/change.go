@@ -82,7 +82,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 		}
 		r.WasOrder = r.Def.Order
 		repeated := r.Def.Cycle
-		if err := a.redefine(g, r, &asked); err != nil {
+		if err := a.redefine(ctx, g, r, &asked); err != nil {
 			return 0, false, err
 		}
 		if repeated && !r.Def.Cycle {
@@ -137,7 +137,10 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 }
 
 // redefine changes a row's definition and what follows from it.
-func (a Definitions) redefine(g *Agreed, r *store.Row, asked *define.Alteration) error {
+func (a Definitions) redefine(ctx context.Context, g *Agreed, r *store.Row, asked *define.Alteration) error {
+	if err := g.refuseSecond(ctx, asked.OwnedBy); err != nil {
+		return err
+	}
 	asked.Apply(&r.Def)
 	r.Def = r.Def.Filled()
 	named := r.Def
@@ -275,7 +278,7 @@ func (a Definitions) Restart(ctx context.Context, name string, asked define.Alte
 		}
 		g.best.Floor, g.best.Past = 0, 0 // those who held numbers are gone
 		r := g.merged()
-		if err := a.redefine(g, &r, &asked); err != nil {
+		if err := a.redefine(ctx, g, &r, &asked); err != nil {
 			return err
 		}
 		first, err := RestartAt(&r, *asked.Restart)

@@ -92,7 +92,7 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 	if err := g.refuseOtherKind(ctx, o.Name, def.Kind); err != nil {
 		return made, err
 	}
-	if err := cmp.Or(g.refuseUnsaidOwner(o), g.mayBegin(ctx, o), g.refuseDeleted(ctx)); err != nil {
+	if err := cmp.Or(g.refuseUnsaidOwner(o), g.refuseSecond(ctx, &o.OwnedBy), g.mayBegin(ctx, o), g.refuseDeleted(ctx)); err != nil {
 		return made, err
 	}
 	made.Replaced = g.live
