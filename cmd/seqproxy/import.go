@@ -61,6 +61,7 @@ type counter struct {
 	// from a sequence of MariaDB; 0 means the default
 	increment, max uint64
 	cannot         string // why no sequence can replace it
+	uncounted      bool   // it is a table without AUTO_INCREMENT
 
 	place         *place // where it was read
 	schema, table string // the table that counts
@@ -170,22 +171,33 @@ func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfi
 			return nil, done, fmt.Errorf("there is no schema %s on %s, or the user may not see it", schema, strings.Join(addresses, ", "))
 		}
 	}
-	if len(all) == 0 {
-		return nil, done, fmt.Errorf("the schema %s on %s holds no counter of the kind %q", strings.Join(c.schemas, ", "), strings.Join(addresses, ", "), c.from)
-	}
 	if c.from != "ticket" { // ticket tables are raised one by one
 		all = merged(all)
+	}
+	if len(all) == 0 {
+		return nil, done, fmt.Errorf("the schema %s on %s holds no counter of the kind %q", strings.Join(c.schemas, ", "), strings.Join(addresses, ", "), c.from)
 	}
 	return all, done, nil
 }
 
 // merged merges counters with the same sequence name. The highest counts, since all numbers above
-// it are unused.
+// it are unused. If nothing counts in a table, it is left out, unless a table of its name counts
+// elsewhere: its keys may be the highest.
 func merged(all []counter) []counter {
+	counts := make(map[string]bool)
+	for i := range all {
+		counts[all[i].name] = counts[all[i].name] || !all[i].uncounted
+	}
 	of := make(map[string]int)
 	var kept []counter
 	for i := range all {
 		n := &all[i]
+		if !counts[n.name] {
+			continue
+		}
+		if n.uncounted {
+			n.cannot = n.from + " has no AUTO_INCREMENT, so its keys are not read: " + makeYourself(n.name)
+		}
 		at, twice := of[n.name]
 		if !twice {
 			of[n.name] = len(kept)

@@ -278,6 +278,7 @@ func readVitess(ctx context.Context, s *source, schema string, tables []string) 
 }
 
 // readTables reads tables with AUTO_INCREMENT: the counter, or the greatest key if that is higher.
+// Without tables it also returns those without AUTO_INCREMENT, as uncounted.
 func readTables(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	// MySQL would return values that are a day old. MariaDB does not know the variable.
 	if _, err := s.db.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil && !isCode(err, gomysql.ER_UNKNOWN_SYSTEM_VARIABLE) {
@@ -289,8 +290,9 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 		c := &column{}
 		columns = append(columns, c)
 		return []any{&c.table, &c.name}
-	}, "SELECT c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) "+
-		"WHERE TABLE_SCHEMA = ? AND c.EXTRA LIKE '%auto_increment%' AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY c.TABLE_NAME", schema)
+	}, "SELECT t.TABLE_NAME, IFNULL(c.COLUMN_NAME, '') FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c "+
+		"ON c.TABLE_SCHEMA = ? AND c.TABLE_NAME = t.TABLE_NAME AND c.EXTRA LIKE '%auto_increment%' "+
+		"WHERE t.TABLE_SCHEMA = ? AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY t.TABLE_NAME", schema, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -309,8 +311,14 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 				continue
 			}
 		}
+		n := counter{name: name, from: schema + "." + c.table, schema: schema, table: c.table, uncounted: c.name == ""}
+		if n.uncounted {
+			if len(tables) == 0 {
+				all = append(all, n)
+			}
+			continue
+		}
 		seen[c.table] = true
-		n := counter{name: name, from: schema + "." + c.table, schema: schema, table: c.table}
 		if _, err := s.one(ctx, []any{&n.next}, "SELECT IFNULL(AUTO_INCREMENT, 1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, c.table); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.from, err)
 		}
@@ -328,11 +336,16 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 		all = append(all, n)
 	}
 	for _, given := range tables {
-		if table, _ := splitTable(given); !seen[table] {
-			return nil, fmt.Errorf("%s.%s is no table with an AUTO_INCREMENT, or the user may not see it", schema, table)
+		if table, name := splitTable(given); !seen[table] {
+			return nil, fmt.Errorf("%s.%s is no table with an AUTO_INCREMENT, or the user may not see it: %s", schema, table, makeYourself(name))
 		}
 	}
 	return all, nil
+}
+
+// makeYourself is the way out for a table that had an AUTO_INCREMENT.
+func makeYourself(sequence string) string {
+	return fmt.Sprintf("make the sequence yourself, CREATE SEQUENCE %s START WITH n, or ALTER SEQUENCE %[1]s RESTART WITH n, n above the greatest key of every server", quoteName(sequence))
 }
 
 // splitTable splits "table=sequence". A plain "table" is also the sequence's name.

@@ -275,7 +275,8 @@ func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 }
 
 // If shards have counters of the same name, the highest counts. A shard without the schema is
-// skipped. A shard without the table is an error: it may have the highest key.
+// skipped. A shard without the table is an error if -table names it, and one whose table counts no
+// more in any case: they may have the highest key.
 func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
 	shards := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}
 	for i, s := range shards {
@@ -303,11 +304,24 @@ func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
 	if !strings.Contains(p.stderr(), "there is no schema album2") {
 		t.Errorf("a schema that no shard has: got %s", p.stderr())
 	}
-	shards[1].Exec(t, "DROP TABLE album1.users")
-	p = begin(t, append(args, "-table", "users")...)
+	shards[1].Exec(t, "ALTER TABLE album1.users MODIFY id INT NOT NULL", "INSERT INTO album1.users VALUES (5000)",
+		"CREATE TABLE album1.never (id INT PRIMARY KEY)")
+	const wayOut = ": make the sequence yourself, CREATE SEQUENCE `users` START WITH n, or ALTER SEQUENCE `users` RESTART WITH n, n above the greatest key of every server"
+	p = begin(t, args...)
 	p.end(1)
-	if !strings.Contains(p.stderr(), "album1.users is no table with an AUTO_INCREMENT") {
-		t.Errorf("a table that one shard has not: got %s", p.stderr())
+	if want := "album1.users at " + shards[1].Addr() + " has no AUTO_INCREMENT, so its keys are not read" + wayOut; !strings.Contains(p.stderr(), want) {
+		t.Errorf("a table that counts no more on one shard: got %s, want %s", p.stderr(), want)
+	}
+	if want := "0 created, 0 raised, 1 there already, 1 failed"; !strings.Contains(p.stdout(), want) {
+		t.Errorf("a table that counts no more on one shard: got\n%swant %s", p.stdout(), want)
+	}
+	for _, statement := range []string{"DO 0", "DROP TABLE album1.users"} {
+		shards[1].Exec(t, statement)
+		p = begin(t, append(args, "-table", "users")...)
+		p.end(1)
+		if want := "album1.users is no table with an AUTO_INCREMENT, or the user may not see it" + wayOut; !strings.Contains(p.stderr(), want) {
+			t.Errorf("after %s: got %s, want %s", statement, p.stderr(), want)
+		}
 	}
 }
 
