@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ type counter struct {
 	// from a sequence of MariaDB; 0 means the default
 	increment, max uint64
 	cannot         string // why no sequence can replace it
+	end            uint64 // the greatest number of the table's column; 0 means unknown
 	uncounted      bool   // it is a table without AUTO_INCREMENT
 
 	place         *place // where it was read
@@ -210,6 +212,7 @@ func merged(all []counter) []counter {
 		}
 		k.from += ", " + n.from
 		k.next, k.cache, k.max, k.cannot = max(k.next, n.next), max(k.cache, n.cache), max(k.max, n.max), cmp.Or(k.cannot, n.cannot)
+		k.end = min(cmp.Or(k.end, n.end), cmp.Or(n.end, k.end))
 	}
 	return kept
 }
@@ -325,8 +328,15 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	if n.cannot != "" {
 		return "", errors.New(n.cannot)
 	}
+	if n.end != 0 && n.next > n.end {
+		return "", fmt.Errorf("a column ends at %d, below %d: make it wider, ALTER TABLE ... MODIFY ... BIGINT UNSIGNED", n.end, n.next)
+	}
 	if n.next == 0 {
 		n.next = 1
+	}
+	// A BIGINT ends beyond all that is ever given.
+	if n.end < math.MaxInt64 {
+		n.max = cmp.Or(n.max, n.end)
 	}
 	at, limit, exists, err := nextOf(ctx, sequences, n.name)
 	if err != nil {
@@ -355,12 +365,16 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 			return "", err
 		}
 	}
+	note := ""
+	if n.end != 0 && n.max != 0 && n.max < limit {
+		note = fmt.Sprintf("; ALTER SEQUENCE %s MAXVALUE %d has it end where its column does", quoteName(n.name), n.max)
+	}
 	switch {
 	case at != 0 && n.next-1 > limit:
 		return "", fmt.Errorf("it is there already and ends at %d, below %d: ALTER SEQUENCE with a higher MAXVALUE", limit, n.next)
 	case dry && at != 0 && at < n.next:
 		d.raised++
-		return "would be raised" + fromNext(at), nil
+		return "would be raised" + fromNext(at) + note, nil
 	case !dry && at != 0:
 		// Proxies may have lower numbers in memory, even if the row is above.
 		if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1); err != nil {
@@ -369,10 +383,10 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	}
 	if at != 0 && at < n.next {
 		d.raised++
-		return "raised" + fromNext(at), nil
+		return "raised" + fromNext(at) + note, nil
 	}
 	d.stayed++
-	return "is there already" + atNext(at), nil
+	return "is there already" + atNext(at) + note, nil
 }
 
 // takeOver makes the sequence of a ticket table, or says what it would do. From then on the table's

@@ -13,6 +13,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/backend"
 	"seqproxy/conf"
 	"seqproxy/internal/tlsfiles"
 )
@@ -284,13 +285,13 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 	if _, err := s.db.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil && !isCode(err, gomysql.ER_UNKNOWN_SYSTEM_VARIABLE) {
 		return nil, tlsfiles.Explain(err)
 	}
-	type column struct{ table, name string }
+	type column struct{ table, name, typ string }
 	var columns []*column
 	err := s.rows(ctx, func() []any {
 		c := &column{}
 		columns = append(columns, c)
-		return []any{&c.table, &c.name}
-	}, "SELECT t.TABLE_NAME, IFNULL(c.COLUMN_NAME, '') FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c "+
+		return []any{&c.table, &c.name, &c.typ}
+	}, "SELECT t.TABLE_NAME, IFNULL(c.COLUMN_NAME, ''), IFNULL(c.COLUMN_TYPE, '') FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c "+
 		"ON c.TABLE_SCHEMA = ? AND c.TABLE_NAME = t.TABLE_NAME AND c.EXTRA LIKE '%auto_increment%' "+
 		"WHERE t.TABLE_SCHEMA = ? AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY t.TABLE_NAME", schema, schema)
 	if err != nil {
@@ -319,6 +320,7 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 			continue
 		}
 		seen[c.table] = true
+		n.end = backend.IntegerLimit(c.typ)
 		if _, err := s.one(ctx, []any{&n.next}, "SELECT IFNULL(AUTO_INCREMENT, 1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, c.table); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.from, err)
 		}

@@ -274,6 +274,57 @@ func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 	}
 }
 
+// A sequence of tables ends with the narrowest of their columns. A column with no number left is an
+// error, and a sequence that was made before is told apart.
+func TestSequencesOfTablesEndWhereTheirColumnsDo(t *testing.T) {
+	s := mysqltest.Shared(t)
+	file, target := importInto(t, s)
+	one, other := s.Schema(t), s.Schema(t)
+	s.Exec(t, "USE "+one, "CREATE TABLE small (id SMALLINT AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO small VALUES (70)",
+		"CREATE TABLE large (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE ended (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO ended VALUES (9223372036854775807)",
+		"CREATE TABLE beyond (id SMALLINT AUTO_INCREMENT PRIMARY KEY)", "USE "+other, "CREATE TABLE small (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)",
+		"INSERT INTO small VALUES (90)", "CREATE TABLE beyond (id INT AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO beyond VALUES (40000)")
+	run := func(status int, more ...string) *process {
+		p := begin(t, append([]string{"import", "-config", file, "-from", "table", "-schema", one, "-schema", other}, more...)...)
+		p.end(status)
+		return p
+	}
+	for _, p := range []*process{run(1, "-dry-run"), run(1)} {
+		for _, want := range []string{
+			"sequence beyond of " + one + ".beyond, " + other + ".beyond: a column ends at 32767, below 40001: make it wider, ALTER TABLE ... MODIFY ... BIGINT UNSIGNED",
+			"sequence ended of " + one + ".ended: a column ends at 9223372036854775807, below 9223372036854775808: make it wider",
+		} {
+			if !strings.Contains(p.stderr(), want) {
+				t.Errorf("got the error %s, want %s", p.stderr(), want)
+			}
+		}
+	}
+	maxima := func() (all string) {
+		if err := s.DB(t, target).QueryRow("SELECT GROUP_CONCAT(name, ' ', maximum ORDER BY name) FROM sequence_options").Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got, want := maxima(), "large 0,small 32767"; got != want {
+		t.Errorf("the ends: got %s, want %s", got, want)
+	}
+	const note = "; ALTER SEQUENCE `small` MAXVALUE 32767 has it end where its column does"
+	if p := run(1); strings.Contains(p.stdout(), note) {
+		t.Errorf("a sequence that ends there: got\n%s", p.stdout())
+	}
+	s.Exec(t, "USE "+target, "DELETE FROM sequence", "DELETE FROM sequence_options")
+	p := begin(t, "import", "-config", file, "-from", "table", "-schema", other, "-table", "small")
+	p.end(0)
+	if got, want := maxima(), "small 4294967295"; got != want {
+		t.Errorf("of one table: got %s, want %s", got, want)
+	}
+	for _, p := range []*process{run(1, "-dry-run"), run(1)} {
+		if want := "is there already, at 91" + note; !strings.Contains(p.stdout(), want) {
+			t.Errorf("a sequence that ends above: got\n%swant %s", p.stdout(), want)
+		}
+	}
+}
+
 // If shards have counters of the same name, the highest counts. A shard without the schema is
 // skipped. A shard without the table is an error if -table names it, and one whose table counts no
 // more in any case: they may have the highest key.
