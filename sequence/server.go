@@ -26,7 +26,7 @@ func (s *Sequences) newServer(o ServerOptions, counters *stats.Counters, marks *
 			Relaxed: opts.Durability == DurabilityRelaxed,
 			Timing:  &t.Timing, Log: opts.Logger.With(zap.String("server", o.Addr)), Retries: &counters.Retries,
 		},
-		Database: o.Database, Table: o.Table, MayCreate: func() bool { return tuning.Load().CreateTable },
+		Database: o.Database, Table: o.Table, MayCreate: func() bool { return tuning.Load().CreateTable }, LookOnly: opts.LookOnly,
 		FrozenBackoff: t.frozenBackoff, EditSilence: t.editSilence, Beat: t.beat, Stale: t.stale, Cover: s.ticksOfCover,
 	}, t, tuning, counters, marks)
 }

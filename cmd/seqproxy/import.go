@@ -107,6 +107,7 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 	}
 	opts.AllocateTimeout = importTimeout
 	opts.StateDir = "" // it belongs to a running proxy; import reserves nothing
+	opts.LookOnly = c.dryRun
 	sequences, err := sequence.New(opts)
 	if err != nil {
 		return fmt.Errorf("sequences: %w", err)

@@ -201,7 +201,10 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		return nil, err
 	}
 	if len(missing) > 0 {
-		if !s.Config.MayCreate() {
+		switch all := len(missing) == len(s.names()); {
+		case all && s.Config.LookOnly && s.Config.MayCreate():
+			return nil, define.ErrUnknown
+		case s.Config.LookOnly || !s.Config.MayCreate():
 			return nil, s.tablesMissing(missing)
 		}
 		// Another connection may be making them.
