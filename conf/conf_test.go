@@ -340,6 +340,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"default_shard = 'c'" + minimal + shards, `default_shard: must be one of a, b, is "c"`},
 		{"default_shard = 'c'" + minimal, `default_shard: must name a [[shard]], but there is none; is "c"`},
 		{"default_shard = 'a'" + minimal + shards + "[[shard]]\nname = 'c'\nschemas = ['x']\n[[shard.node]]\naddress='h:3'", `shard["c"].schemas: a schema has one owner, but "x" is owned by shard["a"] already`},
+		{"default_shard = 'a'" + minimal + shards + "[[shard]]\nname = 'c'\nschemas = ['X']\n[[shard.node]]\naddress='h:3'", `shard["c"].schemas: a schema has one owner, but "X" is owned by shard["a"] already, as "x"; servers may ignore letter case`},
+		{"default_shard = 'a'" + minimal + "[[shard]]\nname = 'a'\nschemas = ['Größe', 'GRÖSSE', 'GRÖßE']\n[[shard.node]]\naddress='h:3'", `shard["a"].schemas: a schema has one owner, but "GRÖßE" is owned by shard["a"] already, as "Größe"; servers may ignore letter case`},
 		{"default_shard = 'a'" + minimal + shards + "[[shard]]\nname = 'a'\n[[shard.node]]\naddress='h:3'", `shard["a"].name: must be given once, is there twice`},
 		{minimal + "[[shard]]\nname = 'a b'\n[[shard.node]]\naddress='h:3'", `shard["a b"].name: must be letters, digits, _, - and . (at most 64), is "a b"`},
 		{minimal + "[[shard]]\nname = 'a'", `shard["a"].node: one [[shard.node]] is required`},

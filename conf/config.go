@@ -330,7 +330,8 @@ func (t Ticket) Names() (schema, table string) {
 type Shard struct {
 	// required; letters, digits, `_`, `-` and `.`
 	Name string `toml:"name" reload:"now"`
-	// the schemas that it owns, spelled as on the server; a schema has one owner
+	// the schemas that it owns, spelled as on the server; applications must spell them so, too.
+	// Each has one owner
 	Schemas []string `toml:"schemas" reload:"now"`
 	// the account that the proxy logs in with for every client; without it, the client's
 	// own name and password

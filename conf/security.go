@@ -19,8 +19,7 @@ type Security struct {
 	CertFile string `toml:"tls_cert_file" reload:"new"`
 	// PEM file of its private key
 	KeyFile string `toml:"tls_key_file" reload:"new"`
-	// the name that `"VERIFY_IDENTITY"` wants in the certificate; without it the host of the
-	// address
+	// the name that `"VERIFY_IDENTITY"` wants in the certificate, if not the host of the address
 	ServerName string `toml:"tls_server_name" reload:"new"`
 	// PEM file of the server's RSA key, for logins without TLS
 	PublicKeyFile string `toml:"public_key_file" reload:"new"`

@@ -385,7 +385,8 @@ var shardName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 func (c *Config) checkShards(p *checker) {
 	var names []string
-	owner := make(map[string]string) // by schema
+	type owner struct{ schema, key string }
+	owners := make(map[string]owner) // by schema in lower case
 	for i, shard := range c.Shards {
 		key := shardKey(c, i)
 		switch {
@@ -400,10 +401,13 @@ func (c *Config) checkShards(p *checker) {
 
 		for _, schema := range shard.Schemas {
 			checkIdentifier(p, key+".schemas", schema)
-			if first, ok := owner[schema]; ok {
-				p.add(key+".schemas", "a schema has one owner, but %q is owned by %s already", schema, first)
-			} else {
-				owner[schema] = key
+			switch first, ok := owners[strings.ToLower(schema)]; {
+			case !ok:
+				owners[strings.ToLower(schema)] = owner{schema, key}
+			case first.schema == schema:
+				p.add(key+".schemas", "a schema has one owner, but %q is owned by %s already", schema, first.key)
+			default:
+				p.add(key+".schemas", "a schema has one owner, but %q is owned by %s already, as %q; servers may ignore letter case", schema, first.key, first.schema)
 			}
 		}
 		if shard.User == "" && (shard.Password.set || shard.PasswordFile != "" || shard.PasswordEnv != "") {
