@@ -3,14 +3,17 @@ package sequence
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/members"
 )
 
-// Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
-// It asks one at most every two seconds, whoever calls, and until ctx is done.
+// Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers
+// and the state file can be written. It asks a server at most every two seconds, whoever calls, and
+// until ctx is done. If the last write of the state file failed, it tries again.
 func (s *Sequences) Usable(ctx context.Context) error {
 	if s.Stats().Cached > 0 {
 		return nil
@@ -19,10 +22,23 @@ func (s *Sequences) Usable(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer s.tasks.Done()
-	if err := s.anyAnswers(ctx, s.members.Now()); err != nil {
+	err := s.remembers()
+	if err == nil {
+		err = s.anyAnswers(ctx, s.members.Now())
+	}
+	if err != nil {
 		return &UnavailableError{Server: s.serverName(), Err: err}
 	}
 	return nil
+}
+
+// remembers says why nothing can be remembered in the state directory. A file that was written last
+// is not asked, since a write under way may take long.
+func (s *Sequences) remembers() error {
+	if failing, _ := s.state.Failing(); !failing {
+		return nil
+	}
+	return s.state.Ready()
 }
 
 // anyAnswers says why none of the members can be reserved from.
@@ -40,7 +56,11 @@ func (s *Sequences) LastUsable() error {
 	if s.Stats().Cached > 0 {
 		return nil
 	}
-	if err := s.members.Now().LastFailure(); err != nil {
+	err := s.members.Now().LastFailure()
+	if failing, _ := s.state.Failing(); failing {
+		err = fmt.Errorf("the state file cannot be written: %w", floor.ErrNotKept)
+	}
+	if err != nil {
 		return &UnavailableError{Server: s.serverName(), Err: err}
 	}
 	return nil
@@ -64,11 +84,14 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	defer s.tasks.Done()
 	w := s.members.Now()
 	home := s.members.Next.Home(&w.Among, q.name)
-	if home == nil {
-		if err = s.anyAnswers(ctx, w); err == nil {
-			return nil
-		}
-	} else if err = home.Answers(ctx); err == nil {
+	switch err = s.remembers(); {
+	case err != nil:
+	case home == nil:
+		err = s.anyAnswers(ctx, w)
+	default:
+		err = home.Answers(ctx)
+	}
+	if err == nil {
 		return nil
 	}
 	return &UnavailableError{Sequence: define.ShownName(q.name), Server: s.members.NameFor(q.name), Ordered: q.numbers.Ordered(), Err: err}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -115,5 +116,62 @@ state_dir = "state"
 	}
 	if strings.Contains(fourth.stderr(), "went back") {
 		t.Error("an orderly stop looks as if the row had gone back")
+	}
+}
+
+// Without a shard there is nothing but keys to come for. A sequence with ORDER has no number in
+// memory, and nobody reserves in the background: so the question itself finds out that the disk has
+// space again.
+func TestAProxyForKeysAloneIsNotReadyWhileNothingCanBeRemembered(t *testing.T) {
+	s := mysqltest.StartUnsynced(t)
+	s.Exec(t, "CREATE DATABASE ids", "CREATE TABLE ids.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) NOT NULL UNIQUE)",
+		"REPLACE INTO ids.tickets64 (stub) VALUES ('a')")
+	p := begin(t, "-config", write(t, "seqproxy.toml", apart+`
+admin_users = ["root"]
+[[user]]
+name = "root"
+[sequence]
+allocate_timeout = "2s"
+state_dir = "state"
+[[ticket]]
+table = "ids.tickets64"
+`+sequencesAt(s.Addr())))
+	m := metered{t, p.address(), p.httpAddress()}
+	if got := query(t, m.clients, "root", "", "CREATE SEQUENCE strict ORDER; SELECT NEXTVAL('strict')"); got != "1" {
+		t.Fatalf("got %q, want 1", got)
+	}
+	awaitReady(t, m.http, "", 200)
+	pid, full := p.cmd.Process.Pid, &unix.Rlimit{Cur: 10, Max: unix.RLIM_INFINITY}
+	var free unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, full, &free); err != nil {
+		t.Skipf("a process's limits cannot be set here: %v", err)
+	}
+	refused := func(sql string) {
+		t.Helper()
+		if output, err := client(t, m.clients, "root", "", "-e", sql); err == nil || !strings.Contains(output, "cannot write its state file") {
+			t.Errorf("%s: got %q, %v, want an error that names the state file", sql, output, err)
+		}
+	}
+	refused("SELECT NEXTVAL('strict')")
+	for _, query := range []string{"", "?sequence=strict"} {
+		if why := awaitReady(t, m.http, query, 503).Reasons; !strings.Contains(why[0], "state file ") {
+			t.Errorf("/readyz%s: got %q, want the state file as the reason", query, why)
+		}
+	}
+	m.awaits("on a full disk", series{"ready": 0})
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &free, nil); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, m.http, "", 200)
+	m.awaits("with space again", series{"ready": 1})
+
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, full, nil); err != nil {
+		t.Fatal(err)
+	}
+	refused("REPLACE INTO ids.tickets64 (stub) VALUES ('a')")
+	for deadline := time.Now().Add(patience); m.read()[line("ids.tickets64", "reservations error")] < 3; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("attempts to reserve tickets are not counted: %v", m.read().of("ids.tickets64"))
+		}
 	}
 }

@@ -25,11 +25,12 @@ type reserver struct{ *Counter }
 // every engine goes on. So the counter is never read, which a server may do from stale statistics,
 // nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t reserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
-	v := t.all.Server
+	v, name := t.all.Server, t.cache.Name
 	if err := t.all.State.Ready(); err != nil {
+		t.all.Common.Counters.Tried(name, &v.Trials, stats.ReservedError, 0)
 		return store.Grant{}, err
 	}
-	name, begin := t.cache.Name, time.Now()
+	begin := time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
 	took, result := time.Since(begin), member.ResultOf(v.OutcomeOf(err), err)
 	if err == nil {
