@@ -20,7 +20,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: go-version ## build bin/seqproxy
-	$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/seqproxy ./cmd/seqproxy
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/seqproxy ./cmd/seqproxy
 
 run: deps build ## try it: private servers, example shards, the proxy on 127.0.0.1:4306
 	bin/seqproxy playground $(ARGS)

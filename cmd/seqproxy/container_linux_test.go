@@ -111,6 +111,9 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	if build == nil {
 		t.Fatal("the Dockerfile builds nothing by CGO_ENABLED=0 go build")
 	}
+	if recipe := repositoryFile(t, "Makefile"); !strings.Contains(recipe, "\n\tCGO_ENABLED=0 $(GO) build -trimpath ") {
+		t.Error("make build does not build the program by CGO_ENABLED=0 go build, as the Dockerfile does, and docs/operations.md says that it is static")
+	}
 	for _, from := range regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllSubmatch(text, -1) {
 		if bytes.Contains(from[1], []byte("@")) {
 			t.Errorf("the image %s is not named by name and version alone", from[1])
