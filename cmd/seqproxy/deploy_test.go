@@ -302,6 +302,23 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	p.end(0)
 }
 
+// TestWhatDoesNotComeFromComposeIsRight: a container that is run by hand has time to stop, and a
+// rotation without a log file, as where the log is in the journal, is no error.
+func TestWhatDoesNotComeFromComposeIsRight(t *testing.T) {
+	var wait time.Duration
+	if said := regexp.MustCompile(`\n#   docker run .*--stop-timeout (\d+) `).FindStringSubmatch(repositoryFile(t, "Dockerfile")); said != nil {
+		seconds, _ := strconv.Atoi(said[1])
+		wait = time.Duration(seconds) * time.Second
+	}
+	drain := conf.Default().Drain
+	if least := drain.Grace.D() + drain.Timeout.D() + 2*giveBackTimeout; wait < least {
+		t.Errorf("the container of the Dockerfile's head is killed after %v, and may need %v to stop", wait, least)
+	}
+	if !strings.Contains(repositoryFile(t, "deploy/logrotate/seqproxy"), "\n    missingok\n") {
+		t.Error("logrotate fails every day without a log file")
+	}
+}
+
 // TestTheUnitIsRight lets systemd check the unit, if it is installed. Another program stands for
 // the unit's own.
 func TestTheUnitIsRight(t *testing.T) {
