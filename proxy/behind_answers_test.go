@@ -157,3 +157,37 @@ func TestWhatAStatementOnAnotherShardsSchemaLeftIsShown(t *testing.T) {
 		}
 	}
 }
+
+// sameBehind compares what each question shows behind steps.
+func sameBehind(t *testing.T, both [2]*behind, questions []string, steps ...string) {
+	t.Helper()
+	for _, question := range questions {
+		var told [2]string
+		for i, b := range both {
+			for _, step := range steps {
+				b.step(step)
+			}
+			told[i] = b.step(question)
+		}
+		if told[0] != told[1] {
+			t.Errorf("%s; %s:\ngot  %s\nwant %s", strings.Join(steps, "; "), question, told[0], told[1])
+		}
+	}
+}
+
+// A command may keep what the last statement left. It must not uncover what the server had before.
+func TestWhatTheProxyLeftOutlivesACommandThatKeepsIt(t *testing.T) {
+	x := newTickets(t)
+	both := x.behinds(t)
+	same(t, both, "prepare n SELECT NEXTVAL('photos') => prepare n SELECT LAST_INSERT_ID(5)", "prepare u UPDATE photos SET n = 1")
+	betweens := []string{"ping"}
+	for _, last := range []string{
+		"SELECT NEXTVAL('nowhere') => SELECT * FROM nowhere", "CREATE SEQUENCE IF NOT EXISTS photos => CREATE TABLE IF NOT EXISTS photos (a INT)",
+		"SHOW SEQUENCES => SHOW COLUMNS FROM photos", "SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID(77)", "execute n", oneTicket,
+	} {
+		for _, between := range betweens {
+			sameBehind(t, both, []string{"SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count", "SELECT ROW_COUNT()"},
+				"SELECT CAST('x' AS SIGNED), CAST('y' AS SIGNED)", last, between)
+		}
+	}
+}

@@ -172,8 +172,8 @@ func (st *State) Answered(c ConnID, rows bool) {
 // the proxy's own would become.
 func (st *State) BeforeTransaction() bool { return st.NextTransaction && !st.InTransaction() }
 
-// Pinged records a ping, which resets ROW_COUNT(). Warnings stay, and so does their loss by a
-// change.
+// Pinged records a ping, or another command that makes ROW_COUNT() 0. Warnings stay, and so does
+// their loss by a change, or with MySQL by OurRows.
 func (st *State) Pinged() {
 	st.LastID.Inserted = false
 	switch st.LastAnswer {
@@ -181,8 +181,8 @@ func (st *State) Pinged() {
 		st.LastChanged = 0
 	case OurError, OurTableRows:
 		st.LastAnswer = OurTableOK
-	case OurRows, OurOK:
-		st.LastAnswer = ByServer
+	case OurRows:
+		st.LastAnswer = OurOK
 	}
 }
 

@@ -249,7 +249,7 @@ func TestANumberTravelsWhereItIsNot(t *testing.T) {
 
 func TestAPingResetsRowCounts(t *testing.T) {
 	for answer, want := range map[Answer]string{
-		OurRows: "", OurOK: "", OurError: "", OurChange: "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)",
+		OurRows: "DO 0", OurOK: "DO 0", OurError: "", OurChange: "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)",
 	} {
 		st := State{LastAnswer: answer, LastChanged: 1}
 		st.Pinged()
