@@ -121,7 +121,7 @@ func (t *texts) special(sql []byte) error {
 	case plan.Administer:
 		return t.administer(sql)
 	case plan.ChangeSchema:
-		return t.useSchema(string(st.Schema), nil)
+		return t.useSchema(string(st.Schema), nil, t.at.likeMariaDB())
 	case plan.OnSchema:
 		if err := t.at.waitOutPause(); err != nil {
 			return err
@@ -164,8 +164,9 @@ func (t *texts) filled(sql []byte) error {
 
 // useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
 // to the shard that owns the schema, with the session's state. p is the prepared USE, or nil. A
-// shard that has no p gets COM_INIT_DB.
-func (t *texts) useSchema(schema string, p *prepared) error {
+// shard that has no p gets COM_INIT_DB. keeps says that the warnings stay, as with COM_INIT_DB, and
+// with MariaDB's USE.
+func (t *texts) useSchema(schema string, p *prepared, keeps bool) error {
 	shard, err := t.at.enterFor(schema)
 	if err != nil {
 		return err
@@ -193,6 +194,7 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 	if err != nil {
 		return err
 	}
+	last := t.state.LastAnswer
 	t.state.LastAnswer = state.ByServer
 	if p != nil && p.conn != c {
 		if p.mode.Charset != t.state.Mode.Charset && !ascii([]byte(schema)) {
@@ -214,6 +216,10 @@ func (t *texts) useSchema(schema string, p *prepared) error {
 	case c.Answer.ErrCode == 0:
 		t.at.setCurrent(c)
 		t.state.Schema, t.state.SchemaUnknown = schema, false
+		if keeps {
+			t.state.LastAnswer = last
+			t.state.Pinged()
+		}
 	case opened: // the session still has no connection
 		t.at.forget(c)
 		c.Quit()

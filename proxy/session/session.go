@@ -200,7 +200,7 @@ func (s *Session) command(payload []byte) error {
 		}
 		return s.relayCommand(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
-		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })
+		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil, true) })
 	case protocol.ComSetOption:
 		return s.answerAlone(func() error { return s.setOption(payload) })
 	case protocol.ComResetConn:
@@ -216,7 +216,9 @@ func (s *Session) command(payload []byte) error {
 		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
 		protocol.ComDebug, protocol.ComShutdown:
-		s.state.LastAnswer = state.ByServer
+		if cmd != protocol.ComStatistics { // which leaves everything as it is
+			s.state.LastAnswer = state.ByServer
+		}
 		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
 			return s.answerAlone(s.statistics)
 		}
