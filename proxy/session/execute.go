@@ -80,7 +80,7 @@ func (x *executor) execute(payload []byte) error {
 			}
 		}
 		if p.use != "" {
-			return x.texts.useSchema(p.use, p)
+			return x.texts.useSchema(p.use, p, x.at.likeMariaDB())
 		}
 		return x.passExecution(p, payload)
 	})
@@ -125,6 +125,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 			p.kill.long = true
 		}
 	case protocol.ComStmtReset:
+		x.state.Pinged()
 		p.ForgetLong()
 		if p.kill != nil {
 			p.kill.long = false
@@ -186,6 +187,7 @@ func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared,
 		}
 		return nil
 	case p != nil && cmd == protocol.ComStmtReset:
+		x.state.Pinged()
 		p.ForgetLong()
 		x.relay.reply(protocol.OK{})
 		return nil
