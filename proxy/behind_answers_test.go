@@ -180,7 +180,7 @@ func TestWhatTheProxyLeftOutlivesACommandThatKeepsIt(t *testing.T) {
 	x := newTickets(t)
 	both := x.behinds(t)
 	same(t, both, "prepare n SELECT NEXTVAL('photos') => prepare n SELECT LAST_INSERT_ID(5)", "prepare u UPDATE photos SET n = 1")
-	betweens := []string{"ping", "init", "statistics", "reset u", "reset n"}
+	betweens := []string{"ping", "init", "statistics", "reset u", "reset n", "SELECT NEXTVAL('photos') => SELECT LAST_INSERT_ID(78)", "execute n", "SELECT CONNECTION_ID()"}
 	if x.Servers[0].IsMariaDB() {
 		betweens = append(betweens, "use")
 	}

@@ -35,7 +35,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		} else if none {
 			r := a.beginSelect(form, st, sql, nil, p)
 			a.client.out = r.End()
-			a.state.LastAnswer = state.OurRows
+			a.state.Selected(a.at.likeMariaDB())
 			return nil
 		}
 	}
@@ -80,7 +80,8 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 	}
 	r.EndRow()
 	a.client.out = r.End()
-	a.state.LastAnswer, a.state.LastID.Rows = state.OurRows, false
+	a.state.LastID.Rows = false
+	a.state.Selected(a.at.likeMariaDB())
 	if warning != nil {
 		a.state.LastAnswer, a.state.LastError = state.OurTableRows, warning
 	}

@@ -200,7 +200,7 @@ func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 	if a.Affected > 0 {
 		ts.state.LastID.GivenInOK(a.ID)
 	}
-	ts.state.LastAnswer, ts.state.LastChanged = state.OurChange, a.Affected
+	ts.state.LastAnswer, ts.state.LastChanged, ts.state.LastError = state.OurChange, a.Affected, nil
 	ts.client.out = protocol.AppendOK(ts.client.out, ts.client.packetNum, protocol.OK{
 		AffectedRows: a.Affected, InsertID: a.ID, Status: ts.state.Status | more, Info: a.Info,
 	})

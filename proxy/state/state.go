@@ -36,7 +36,7 @@ type State struct {
 	// warnings and row counts are not that statement's.
 	LastAnswer Answer
 	LastConn   ConnID // of the last relayed command; 0: none
-	// The error of OurError, or the warning of OurTableRows and OurTableOK, if any.
+	// The error of OurError, or the error or warning of OurTableRows and OurTableOK, if any.
 	LastError   *protocol.ServerError
 	LastChanged uint64 // rows that OurChange changed
 	// Notice is the proxy's own warning in addition to the server's, after ByServer; nil: none.
@@ -101,7 +101,8 @@ const (
 	OurRows                // the proxy's own result set
 	OurOK                  // any other success of the proxy's own
 	OurError               // the proxy's own error
-	// OurRows of a statement that resets the warnings, unlike a SELECT without a table
+	// OurRows of a statement that resets the warnings, unlike a SELECT without a table; or of such a
+	// SELECT behind one
 	OurTableRows
 	OurTableOK // OurOK of such a statement, or OurError with a ping behind it
 	OurChange  // the proxy's own OK to a change of rows, which may have found none
@@ -184,6 +185,19 @@ func (st *State) Pinged() {
 	case OurRows:
 		st.LastAnswer = OurOK
 	}
+}
+
+// Selected records the proxy's answer to a SELECT without a table. With MariaDB it keeps the
+// warnings, also those that the proxy has not brought to the server.
+func (st *State) Selected(mariaDB bool) {
+	switch st.LastAnswer {
+	case OurError, OurTableRows, OurTableOK, OurChange:
+		if mariaDB {
+			st.LastAnswer = OurTableRows
+			return
+		}
+	}
+	st.LastAnswer = OurRows
 }
 
 // transacted records a statement that was answered without an error. If it was a transaction of its

@@ -265,3 +265,17 @@ func TestAPingResetsRowCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestASelectOfTheProxyKeepsItsWarningsWithMariaDB(t *testing.T) {
+	for answer, want := range map[Answer][2]Answer{ // MySQL, MariaDB
+		ByServer: {OurRows, OurRows}, OurRows: {OurRows, OurRows}, OurOK: {OurRows, OurRows},
+		OurError: {OurRows, OurTableRows}, OurTableRows: {OurRows, OurTableRows}, OurTableOK: {OurRows, OurTableRows}, OurChange: {OurRows, OurTableRows},
+	} {
+		for i, mariaDB := range []bool{false, true} {
+			st := State{LastAnswer: answer}
+			if st.Selected(mariaDB); st.LastAnswer != want[i] {
+				t.Errorf("%d, MariaDB %v: got %d, want %d", answer, mariaDB, st.LastAnswer, want[i])
+			}
+		}
+	}
+}
