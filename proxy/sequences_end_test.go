@@ -150,6 +150,20 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	id := binary.LittleEndian.Uint32(w.do(protocol.ComStmtPrepare, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1)")[5:])
 	got, _ = ask(protocol.ComStmtExecute, string(execution(id, nil, false)[1:]))
 	warned("an execution", got)
+	for _, keeps := range []struct {
+		cmd protocol.Command
+		arg string
+	}{
+		{protocol.ComPing, ""}, {protocol.ComInitDB, schema}, {protocol.ComStatistics, ""}, {protocol.ComSetOption, "\x00\x00"},
+		{protocol.ComStmtReset, string(binary.LittleEndian.AppendUint32(nil, id))},
+	} {
+		w.do(keeps.cmd, keeps.arg)
+		warned(fmt.Sprintf("an execution, and command %d behind it", keeps.cmd), got)
+	}
+	ask(protocol.ComQuery, "INSERT INTO photos VALUES (2, 1)")
+	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 0 {
+		t.Errorf("SHOW WARNINGS after another INSERT: got %q, want nothing", rows)
+	}
 }
 
 // A sequence ends where its column does, so a key that the column refuses moves no counter. Once

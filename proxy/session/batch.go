@@ -34,6 +34,12 @@ type expected struct {
 	awaited     bool // the session has already waited for the server
 }
 
+// resetsWarnings reports whether a server's answer is to a statement. Other commands keep the
+// warnings of the last one.
+func (e *expected) resetsWarnings() bool {
+	return e.shape == protocol.ShapeResult || e.shape == protocol.ShapeCursor
+}
+
 // Bounds of what waits for earlier answers: bytes of the proxy's answers, and answers in all.
 const (
 	maxWaiting  = protocol.BufferSize

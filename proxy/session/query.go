@@ -206,7 +206,11 @@ func (t *texts) useSchema(schema string, p *prepared, keeps bool) error {
 			err = t.relay.sendScratch(c)
 		}
 	} else {
-		t.relay.enqueue(c, protocol.ShapeResult)
+		shape := protocol.ShapeResult
+		if keeps {
+			shape = protocol.ShapeOne
+		}
+		t.relay.enqueue(c, shape)
 		err = t.relay.settle()
 	}
 	if err != nil {
