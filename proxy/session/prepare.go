@@ -159,8 +159,8 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 	return x.addLocal(p, alone.Params(n, x.at.likeMariaDB()))
 }
 
-// addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps what the last statement
-// left, as on a server.
+// addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps ROW_COUNT(), as servers do,
+// and the warnings, which MySQL clears, and MariaDB if the text has a table.
 func (x *executor) addLocal(p *prepared, markers []protocol.Column) error {
 	form, err := x.answers.formOfLast(true)
 	if err != nil {
@@ -187,7 +187,8 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		return err
 	}
 	if a.refused {
-		// An error becomes the last one. A successful PREPARE changes nothing.
+		// An error becomes the last one. A successful PREPARE keeps ROW_COUNT(), and what the proxy
+		// has answered last, whose warnings a server might clear.
 		x.state.LastAnswer = state.ByServer
 		return x.planning.lacksColumn(c)
 	}
