@@ -27,9 +27,19 @@ type Highest struct {
 // the rows that count. An empty number means the values themselves, in all rows.
 type Expression func(column string) (number, condition string)
 
-// highestTimeout bounds the reading of all tables of one shard. An index on the column makes the
-// reading quick, and every key has one.
+// highestTimeout bounds the reading of all tables of one shard. An index that begins with the
+// column makes it quick. Without one, or if the number is worked out of each value, all rows are
+// read. The server itself ends a statement then, so that none runs on there.
 const highestTimeout = 30 * time.Second
+
+// highestAnswer is for the server's answer that it has ended a statement.
+const highestAnswer = 5 * time.Second
+
+// The servers' errors for a statement that took too long.
+const (
+	tookTooLong        = 3024
+	tookTooLongMariaDB = 1969
+)
 
 // errUnseen is the Err of a table that another account of the proxy sees, and the user does not.
 var errUnseen = errors.New("the user may not see this table: GRANT SELECT on it, or name one schema (OWNED BY schema.table.column)")
@@ -46,7 +56,7 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 		wg.Go(func() {
 			login, err := creds(shard)
 			if err == nil {
-				found[i], err = r.highestOn(ctx, shard, login, Column{schema, table, column}, of)
+				found[i], err = r.highestOn(ctx, shard, login, Column{schema, table, column}, of, highestTimeout)
 			}
 			if err != nil {
 				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
@@ -61,8 +71,9 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 	return all
 }
 
-func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials, column Column, of Expression) (all []Highest, err error) {
+func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials, column Column, of Expression, limit time.Duration) (all []Highest, err error) {
 	seen := make(map[string]bool)
+	end := time.Now().Add(limit)
 	err = r.lookFor(ctx, shard, login, column, func(c *Conn, name, typ string, row [][]byte) {
 		seen[name] = true
 		h := Highest{Shard: shard.name, Table: name, Type: typ, Limit: integerLimit(typ)}
@@ -71,7 +82,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 		case h.Limit == 0:
 			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer: want a BIGINT", row[2], typ)
 		default:
-			h.Value, h.Err = greatest(c, row[0], row[1], row[2], of)
+			h.Value, h.Err = greatest(c, row[0], row[1], row[2], of, end)
 		}
 		all = append(all, h)
 	})
@@ -105,7 +116,7 @@ func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, c
 	}
 	defer c.Quit()
 	defer context.AfterFunc(ctx, c.Abort)()
-	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(highestTimeout + highestAnswer)); err != nil {
 		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
 	// A running transaction may commit its rows in a moment, so they count.
@@ -128,12 +139,23 @@ func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, c
 // maxOwningTables bounds the tables of one name that are read on one shard.
 const maxOwningTables = 1000
 
-func greatest(c *Conn, schema, table, column []byte, of Expression) (uint64, error) {
-	text := fmt.Sprintf("SELECT MAX(%s) FROM %s.%s", quoted(column), quoted(schema), quoted(table))
+// greatest has the server end the statement at end.
+func greatest(c *Conn, schema, table, column []byte, of Expression, end time.Time) (uint64, error) {
+	what, wayOut := fmt.Sprintf("MAX(%s) FROM %s.%s", quoted(column), quoted(schema), quoted(table)), "the column needs an index that begins with it"
 	if number, condition := of(quoted(column)); number != "" {
-		text = fmt.Sprintf("SELECT MAX(%s) FROM %s.%s WHERE %s", number, quoted(schema), quoted(table), condition)
+		what = fmt.Sprintf("MAX(%s) FROM %s.%s WHERE %s", number, quoted(schema), quoted(table), condition)
+		wayOut = "each row has to be read for this kind of keys. Read SELECT " + what + " yourself, and say a number above it: START WITH, or ALTER SEQUENCE ... RESTART WITH; " +
+			"in place of OWNED BY, [[bind]] names the column without reading it"
+	}
+	left := max(time.Until(end), time.Millisecond)
+	text := fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ %s", left.Milliseconds(), what)
+	if c.hello.MariaDB {
+		text = fmt.Sprintf("SET STATEMENT max_statement_time = %.3f FOR SELECT %s", left.Seconds(), what)
 	}
 	rows, err := c.Query(text)
+	if said := new(protocol.ServerError); errors.As(err, &said) && (said.Code == tookTooLong || said.Code == tookTooLongMariaDB) {
+		return 0, fmt.Errorf("the greatest key was not read in %v, which is for all tables of a shard: %s", highestTimeout, wayOut)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read the greatest key: %w", err)
 	}
