@@ -304,8 +304,9 @@ func alteration(asked *ddl.Sequence) (a sequence.Alteration, err error) {
 // drop drops the sequences that exist. One error names all others, as for tables.
 func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	asked := st.Sequence
-	var unknown []string
+	var unknown, freed []string
 	for _, name := range asked.Names {
+		before, _, _ := s.sequences.Describe(ctx, name) // an error of it is one of Drop
 		dropped, err := s.sequences.Drop(ctx, name, asked.IfExists)
 		by.Audit(describeOne(st, name), err)
 		switch {
@@ -313,10 +314,14 @@ func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.
 			unknown = append(unknown, string(name))
 		case err != nil:
 			return nil, err
+		case !before.OwnedBy.IsZero():
+			freed = append(freed, before.OwnedBy.String())
 		}
 	}
 	names := strings.Join(unknown, ",")
 	switch {
+	case freed != nil && (names == "" || asked.IfExists):
+		return noted(mysql.ER_UNKNOWN_ERROR, "from now on each server's own AUTO_INCREMENT, or nobody, gives the keys of %s", strings.Join(freed, ", ")), nil
 	case names == "":
 		return &protocol.Table{}, nil
 	case asked.IfExists:

@@ -306,3 +306,38 @@ func TestTheCureOfADeletedRowLeavesTheColumnToTheSequence(t *testing.T) {
 		t.Errorf("got %s, want no owner", got)
 	}
 }
+
+// A column whose sequence went without a word would get the keys of each shard's AUTO_INCREMENT.
+func TestAColumnLosesItsSequenceOnlyIfTheStatementSaysSo(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT)")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	insert := func(want string) {
+		t.Helper()
+		exec(t, c, "INSERT INTO photos (title) VALUES ('sea')")
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE START 1000 OWNED BY photos.id", "CREATE SEQUENCE albums")
+	wantError(t, c, 1210, "CREATE OR REPLACE SEQUENCE photos", "`photos`.`id`", "OWNED BY NONE")
+	insert("1000")
+	exec(t, c, "CREATE OR REPLACE SEQUENCE photos NOCACHE OWNED BY photos.id")
+	insert("1001")
+	e.Servers[0].Exec(t, fmt.Sprintf("DELETE FROM %s.sequence WHERE name = 'photos'", e.SequenceSchema))
+	exec(t, c, "FLUSH SEQUENCES")
+	wantError(t, c, 1105, "CREATE OR REPLACE SEQUENCE photos START WITH 5000", "was deleted", "OWNED BY NONE")
+	exec(t, c, "CREATE OR REPLACE SEQUENCE photos START WITH 5000 OWNED BY photos.id")
+	insert("5000")
+	const note = "from now on each server's own AUTO_INCREMENT, or nobody, gives the keys of photos.id"
+	exec(t, c, "DROP SEQUENCE IF EXISTS albums, photos, nobody")
+	if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || rows[0][2] != note || len(note) >= 128 {
+		t.Errorf("DROP: noted %q, want %q", rows, note)
+	}
+	exec(t, c, "CREATE SEQUENCE photos OWNED BY photos.id", "CREATE OR REPLACE SEQUENCE photos OWNED BY NONE", "DROP SEQUENCE photos")
+	if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 0 {
+		t.Errorf("DROP of a sequence that no column owns: noted %q", rows)
+	}
+}

@@ -170,14 +170,18 @@ func (o *New) outcome(made Made, err error) (Made, error) {
 	return made, nil
 }
 
-// refuseUnsaidOwner refuses to make a sequence whose row somebody deleted, and which a column
-// owned, unless the statement says what becomes of the column. If the column lost its sequence,
-// each shard would give its keys. A tombstone has no options.
+// refuseUnsaidOwner refuses to make a sequence in place of one that a column owns, or owned before
+// somebody deleted its row, unless the statement says what becomes of the column. If the column
+// lost its sequence, each shard would give its keys. A tombstone has no options.
 func (g *Agreed) refuseUnsaidOwner(o *New) error {
-	if g.best == nil || g.live || o.OrReplace || o.Unowned || !o.OwnedBy.IsZero() || g.best.Def.OwnedBy.IsZero() || define.IsHidden(g.name) {
+	if g.best == nil || o.Unowned || !o.OwnedBy.IsZero() || g.best.Def.OwnedBy.IsZero() || define.IsHidden(g.name) {
 		return nil
 	}
 	v, column := g.all[0].v, g.best.Def.OwnedBy.Quoted()
+	if g.live {
+		return define.BadOption("the column %s owns sequence %q: add OWNED BY %s, or OWNED BY NONE, after which each server's own AUTO_INCREMENT, or nobody, gives its keys",
+			column, define.ShownName(g.name), column)
+	}
 	return &link.UnfitError{
 		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("the row of sequence %q was deleted, and it was OWNED BY %s", define.ShownName(g.name), column),
