@@ -154,7 +154,10 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 		cmd protocol.Command
 		arg string
 	}{
-		{protocol.ComPing, ""}, {protocol.ComInitDB, schema}, {protocol.ComStatistics, ""}, {protocol.ComSetOption, "\x00\x00"},
+		{protocol.ComPing, ""},
+		{protocol.ComInitDB, schema},
+		{protocol.ComStatistics, ""},
+		{protocol.ComSetOption, "\x00\x00"},
 		{protocol.ComStmtReset, string(binary.LittleEndian.AppendUint32(nil, id))},
 	} {
 		w.do(keeps.cmd, keeps.arg)
