@@ -70,6 +70,18 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 	return o, nil
 }
 
+// atEnd refuses a key that is the last number of a sequence, up to end: the sequence would give none
+// above it.
+func (o *owned) atEnd(c sequence.Column, k kind.Kind, end uint64) error {
+	if last := o.ends(k); last != 0 {
+		end = min(end, last)
+	}
+	if o.floor < end {
+		return nil
+	}
+	return wrongColumn(c, "%s, the last number of the sequence: DELETE that row, or add MAXVALUE %d", o.where, end-1)
+}
+
 // highest reads the greatest key, or counter, up to end on each shard. For keys that are not
 // compared, such as texts, it reads only the column's type.
 func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) []backend.Highest {
@@ -88,10 +100,19 @@ func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kin
 	return by.Highest(ctx, c.Schema, c.Table, c.Column, of)
 }
 
-// compared reads the keys to compare a sequence with. For a key beyond its end, it also reads the
-// greatest one below.
+// endsBelow reports whether a sequence that has numbers left, and goes on above key, has none then.
+// One odd row, such as a sentinel, would end it for good.
+func endsBelow(d *sequence.Definition, at *sequence.State, key uint64) bool {
+	return at.After != 0 && !d.Cycle && key >= at.Limit-(at.Limit-at.After)%max(d.Increment, 1)
+}
+
+// compared reads the keys to compare a sequence with. For a key at its end or beyond, it also reads
+// the greatest one below.
 func compared(ctx context.Context, by proxy.Caller, d *sequence.Definition, at *sequence.State) []backend.Highest {
 	end := at.Limit
+	if endsBelow(d, at, end) {
+		end -= (end-at.After)%max(d.Increment, 1) + 1
+	}
 	if !d.Kind.IsPlain() {
 		end = min(end, max(at.Last, d.Kind.MaxCounter()/2)) // checkOne takes others for foreign
 	}
@@ -242,6 +263,9 @@ func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *
 	case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
 		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
 			h.Shard, h.Table, d.OwnedBy.Column, h.Value)
+	case h.Value <= state.Limit && endsBelow(d, state, h.Value):
+		c.say("Error", "shard %s: %s.%s %s %d, the last number of the sequence: DELETE that row, or ALTER SEQUENCE %s MAXVALUE %d",
+			h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, quoteName(d.Name), h.Value-1)
 	case h.Value > state.Limit:
 		c.say("note", "shard %s: %s.%s %s %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Limit)
 	case h.Value <= state.Last || d.Cycle:

@@ -184,6 +184,9 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		default:
 			keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind, end)
 		}
+		if err == nil {
+			err = keys.atEnd(o.OwnedBy, o.Kind, end)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -238,13 +241,19 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		a.OwnerMax = new(uint64)
 	}
 	if a.OwnedBy != nil && !a.OwnedBy.IsZero() {
-		d, _, err := s.sequences.Describe(ctx, name)
+		d, at, err := s.sequences.Describe(ctx, name)
 		if err != nil {
 			return s.altered(asked, err)
 		}
 		a.Apply(&d)
-		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind, d.Limit(math.MaxUint64)); err != nil {
+		end := d.Limit(math.MaxUint64)
+		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind, end); err != nil {
 			return nil, err
+		}
+		if at.Last < keys.floor && !d.Cycle {
+			if err := keys.atEnd(*a.OwnedBy, d.Kind, end); err != nil {
+				return nil, err
+			}
 		}
 		if keys.foreign(d.Kind) {
 			return nil, wrongColumn(*a.OwnedBy, "it has keys that are not of kind %v: %s, and at %d the sequence ends: "+

@@ -341,3 +341,65 @@ func TestAColumnLosesItsSequenceOnlyIfTheStatementSaysSo(t *testing.T) {
 		t.Errorf("DROP of a sequence that no column owns: noted %q", rows)
 	}
 }
+
+// One odd row at the end of the column's range, as a sentinel or a key that was cut, ends no
+// sequence.
+func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id INT PRIMARY KEY)", "CREATE TABLE steps (id TINYINT PRIMARY KEY)",
+			"CREATE TABLE wide (id BIGINT UNSIGNED PRIMARY KEY)", "INSERT INTO photos VALUES (70)")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	taken := func(name, want string) {
+		t.Helper()
+		if got := value(t, c, "SELECT NEXTVAL('"+name+"')"); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE OWNED BY photos.id", "CREATE SEQUENCE steps INCREMENT 10 NOCACHE OWNED BY steps.id",
+		"CREATE SEQUENCE wide NOCACHE OWNED BY wide.id", "CREATE SEQUENCE later START 50")
+	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "INSERT INTO photos VALUES (500), (2147483647)", "INSERT INTO steps VALUES (30), (122)", "INSERT INTO wide VALUES (18446744073709551615)")
+	for _, test := range []struct{ op, name, want string }{
+		{"CHECK", "photos", "Error: shard s1: @.photos.id goes up to 2147483647, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483646\n" +
+			"note: shard s0: @.photos.id goes up to 70\n" +
+			"Error: shard s1: @.photos.id goes up to 500, above the counter, which stands at 70: those keys would be given again. REPAIR SEQUENCE `photos` raises it\nerror: Corrupt"},
+		{"REPAIR", "photos", "Error: shard s1: @.photos.id goes up to 2147483647, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483646\n" +
+			"note: shard s0: @.photos.id goes up to 70\n" +
+			"note: shard s1: @.photos.id goes up to 500, above the counter, which stood at 70\ninfo: raised from 70 to 500\nstatus: Operation failed"},
+		{"REPAIR", "steps", "Error: shard s1: @.steps.id goes up to 122, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `steps` MAXVALUE 121\n" +
+			"note: shard s0: @.steps.id goes up to 0\n" +
+			"note: shard s1: @.steps.id goes up to 30, above the counter, which stood at 0\ninfo: raised from 0 to 30\nstatus: Operation failed"},
+		{"REPAIR", "wide", "Error: shard s1: @.wide.id goes up to 18446744073709551615, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `wide` MAXVALUE 18446744073709551614\n" +
+			"note: shard s0: @.wide.id goes up to 0\nnote: shard s1: @.wide.id goes up to 0\nstatus: Operation failed"},
+	} {
+		_, rows := table(t, c, test.op+" SEQUENCE "+test.name)
+		got := strings.NewReplacer(e.Schemas[0], "@", e.Schemas[1], "@").Replace(said(t, rows, strings.ToLower(test.op)))
+		if got != test.want {
+			t.Errorf("%s SEQUENCE %s: got\n%s\nwant\n%s", test.op, test.name, got, test.want)
+		}
+	}
+	taken("photos", "501")
+	taken("steps", "31")
+	taken("wide", "1")
+	exec(t, c, "ALTER SEQUENCE photos MAXVALUE 2147483646")
+	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.HasSuffix(said(t, rows, "repair"), "status: OK") {
+		t.Errorf("after the way out: got %v", rows)
+	}
+	exec(t, c, "ALTER SEQUENCE photos OWNED BY NONE")
+	for _, text := range []string{"CREATE SEQUENCE made OWNED BY photos.id", "ALTER SEQUENCE later OWNED BY photos.id"} {
+		wantError(t, c, 1210, text, "shard s1 has keys up to 2147483647", "MAXVALUE 2147483646")
+	}
+	exec(t, c, "CREATE SEQUENCE made MAXVALUE 2147483646 OWNED BY photos.id")
+	taken("made", "501")
+	exec(t, c, "DROP SEQUENCE made", "ALTER SEQUENCE later MAXVALUE 2147483646 OWNED BY photos.id")
+	taken("later", "501")
+	// Who is at the end has such a key by right.
+	exec(t, c, "SELECT SETVAL('later', 2147483645)")
+	taken("later", "2147483646")
+	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (2147483646)")
+	exec(t, c, "ALTER SEQUENCE later OWNED BY photos.id")
+	if _, rows := table(t, c, "CHECK SEQUENCE later"); !strings.HasSuffix(said(t, rows, "check"), "status: OK") {
+		t.Errorf("at the end: got %v", rows)
+	}
+}
