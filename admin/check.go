@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -215,7 +216,11 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("Error", "no shard has a column %s, or the user may not see it", d.OwnedBy)
 	}
 	var floor uint64
-	for _, h := range found {
+	for i, h := range found {
+		again := slices.ContainsFunc(found[:i], func(o backend.Highest) bool { return o.Shard == h.Shard && o.Table == h.Table })
+		if most := narrower(&h, &d, &state); most != 0 && !again {
+			c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, most)
+		}
 		floor = max(floor, c.sayHighest(&h, &d, &state, repair))
 	}
 	if repair && floor > 0 && !d.Cycle {
@@ -240,6 +245,18 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	return nil
 }
 
+// narrower returns the greatest key of a sequence if the column of a shard cannot store it, or 0.
+func narrower(h *backend.Highest, d *sequence.Definition, at *sequence.State) uint64 {
+	most := at.Limit
+	if !d.Kind.IsPlain() {
+		most = d.Kind.MaxKey()
+	}
+	if h.Err != nil || d.Kind.IsText() || h.Limit >= most {
+		return 0
+	}
+	return most
+}
+
 // sayHighest writes the row of a shard: how the greatest key of the column stands to the counter.
 // It returns the key if a repair raises the counter above it, or 0.
 func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *sequence.State, repair bool) (floor uint64) {
@@ -256,8 +273,6 @@ func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *
 			return 0
 		}
 		c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
-	case d.Kind.Resets() && h.Limit < d.Kind.MaxKey():
-		c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, d.Kind.MaxKey())
 	case d.Kind.Resets():
 		c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
 	case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:

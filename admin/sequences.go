@@ -260,6 +260,9 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
+		if *a.OwnerMax != 0 && *a.OwnerMax <= at.Last && at.After != 0 && !d.Cycle && !a.Force {
+			return nil, wrongColumn(*a.OwnedBy, "it holds numbers up to %d, and the sequence stands at %d, so it would give none: make the column wider", *a.OwnerMax, at.Last)
+		}
 		a.Floor = keys.floor
 	}
 	done, err := s.sequences.Alter(ctx, name, a)

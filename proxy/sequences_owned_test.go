@@ -403,3 +403,39 @@ func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
 		t.Errorf("at the end: got %v", rows)
 	}
 }
+
+// A column is narrower on one shard than when it came to own the sequence, as after a new shard was
+// made of an old dump.
+func TestAColumnNarrowerThanItsSequenceIsAnErrorOfCHECK(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id INT PRIMARY KEY)", "CREATE TABLE rotated (id BIGINT PRIMARY KEY)",
+			"CREATE TABLE full (id TINYINT PRIMARY KEY)", "INSERT INTO full VALUES (1)")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE START 40000 OWNED BY photos.id", "SELECT NEXTVAL('photos')", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6 OWNED BY rotated.id",
+		"CREATE SEQUENCE full NOCACHE START 127 OWNED BY full.id", "SELECT NEXTVAL('full')")
+	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "ALTER TABLE photos MODIFY id SMALLINT", "ALTER TABLE rotated MODIFY id SMALLINT", "INSERT INTO photos VALUES (70)")
+	for name, want := range map[string]string{
+		"photos": "2147483647", "rotated": "999999",
+	} {
+		for _, op := range []string{"check", "repair"} {
+			_, rows := table(t, c, op+" SEQUENCE "+name)
+			got := said(t, rows, op)
+			for _, part := range []string{"Error: shard s1, table " + e.Schemas[1] + "." + name + ": the column is of the type smallint", "go up to " + want + ": make it wider"} {
+				if !strings.Contains(got, part) || strings.Contains(got, "status: OK") {
+					t.Errorf("%s %s: got\n%s\nwant %q", op, name, got, part)
+				}
+			}
+			if strings.Count(got, "smallint") != 1 {
+				t.Errorf("%s %s: got\n%s\nwant the type once", op, name, got)
+			}
+		}
+	}
+	// The counter is above the new end: no shard would get a key.
+	wantError(t, c, 1210, "ALTER SEQUENCE photos OWNED BY photos.id", "up to 32767", "40000", "wider")
+	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "40001" {
+		t.Errorf("after the ALTER that was refused: got %s, want 40001", got)
+	}
+	exec(t, c, "ALTER SEQUENCE full OWNED BY full.id") // it has run out, and nothing is lost
+}
