@@ -272,12 +272,13 @@ func (c *importCommand) origin(cfg *conf.Config, address string) ([]conf.Address
 }
 
 // makeSequences makes a sequence of each counter and prints the outcome. It continues after a
-// failure.
+// failure, and stops when ctx ends.
 func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, counters []counter) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "SEQUENCE\tNEXT\tCACHE\tFROM\t")
 	var done importCount
 	var failures []error
+	var interrupted error
 	var lossy []string
 	for i := range counters {
 		n := &counters[i]
@@ -293,6 +294,10 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 			}
 		} else {
 			what, err = done.make(ctx, sequences, n, c.dryRun)
+		}
+		if err != nil && ctx.Err() != nil {
+			interrupted = fmt.Errorf("interrupted after %d of %d counters: run it again for the others", i, len(counters))
+			break
 		}
 		if err != nil {
 			what = "FAILED"
@@ -316,7 +321,7 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 	if c.dryRun {
 		p.say("nothing was changed: this was a dry run\n")
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, interrupted)...)
 }
 
 // importCount counts what was done, or what would be done.

@@ -454,6 +454,47 @@ func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 	}
 }
 
+// What was made stays, and of what is left nothing is said.
+func TestAnInterruptedImportStopsAtOnce(t *testing.T) {
+	s := mysqltest.Shared(t)
+	file, target := importInto(t, s)
+	source := s.Schema(t)
+	s.Exec(t, "USE "+source, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128), max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('b', 5, 1)")
+	args := []string{"import", "-config", file, "-from", "leaf", "-schema", source}
+	begin(t, args...).end(0)
+	s.Exec(t, "USE "+source, "INSERT INTO leaf_alloc VALUES ('a', 5, 1), ('c', 5, 1), ('d', 5, 1)")
+	held, err := s.DB(t, target).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback() }()
+	if _, err := held.Exec("UPDATE sequence SET id = id + 1 WHERE name = 'b'"); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, args...)
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		var waits int
+		if err := s.DB(t, "").QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST "+
+			"WHERE TIME >= 1 AND INFO LIKE '%FOR UPDATE%' AND USER = ?", "imp_"+target[len(target)-8:]).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the import does not wait for the row of b")
+		}
+	}
+	p.signal(os.Interrupt)
+	p.end(1)
+	if got, want := p.stderr(), "seqproxy: interrupted after 1 of 4 counters: run it again for the others\n"; got != want {
+		t.Errorf("got the error %s, want %s", got, want)
+	}
+	if got := p.stdout(); strings.Contains(got, "FAILED") || !strings.Contains(got, "1 created, 0 raised, 0 there already, 0 failed") {
+		t.Errorf("got\n%swant the one that was made", got)
+	}
+}
+
 // The replica lags behind. Its counter would be too low, and a lock there would stop nobody.
 func TestAnImportFromAGroupGoesToItsPrimary(t *testing.T) {
 	g := mysqltest.StartGroup(t, 2)
