@@ -25,6 +25,8 @@ type importCommand struct {
 	file, from, user, passwordFile, passwordEnv, tls, caFile string
 	tables, schemas, sources                                 []string
 	adaptive, dryRun                                         bool
+
+	readOnly []string // the sources that were read, and cannot be written to
 }
 
 func newImportCommand() *importCommand {
@@ -144,6 +146,12 @@ func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfi
 			return nil, done, err
 		}
 		opened, addresses = append(opened, source), append(addresses, string(address))
+		switch readOnly, err := source.readOnly(ctx); {
+		case err != nil:
+			return nil, done, fmt.Errorf("read from %s: %w", address, err)
+		case readOnly:
+			c.readOnly = append(c.readOnly, string(address))
+		}
 		for _, schema := range c.schemas {
 			// A missing table is an error: its counter may be the highest.
 			if len(servers)*len(c.schemas) > 1 {
@@ -313,6 +321,9 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 	would := ""
 	if c.dryRun {
 		would = "to be "
+	}
+	for _, address := range c.readOnly {
+		p.say("%s is read only: if it is a replica, its counters may be behind, so import from its primary, too\n", address)
 	}
 	for _, why := range lossy {
 		p.say("%s, so a crash of its server may take the counter back: import it again after one, before anybody takes a number of it\n", why)

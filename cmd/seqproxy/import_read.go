@@ -84,9 +84,8 @@ func openWritable(ctx context.Context, files *tlsfiles.Store, addresses []conf.A
 		if err != nil || len(addresses) == 1 {
 			return s, address, err
 		}
-		var readOnly string
-		_, err = s.one(ctx, []any{&readOnly}, "SELECT @@GLOBAL.read_only")
-		if err == nil && (readOnly == "0" || readOnly == "OFF") {
+		readOnly, err := s.readOnly(ctx)
+		if err == nil && !readOnly {
 			return s, address, nil
 		}
 		s.close()
@@ -96,6 +95,12 @@ func openWritable(ctx context.Context, files *tlsfiles.Store, addresses []conf.A
 		failures = append(failures, fmt.Errorf("%s: %w", address, err))
 	}
 	return nil, "", errors.Join(failures...)
+}
+
+func (s *source) readOnly(ctx context.Context) (bool, error) {
+	var is string
+	_, err := s.one(ctx, []any{&is}, "SELECT @@GLOBAL.read_only")
+	return is != "0" && is != "OFF", err
 }
 
 func (s *source) close() { _ = s.db.Close() }

@@ -512,10 +512,20 @@ func TestAnImportFromAGroupGoesToItsPrimary(t *testing.T) {
 	if got := counters(t, g.Nodes[0], target); got != "ids=5" {
 		t.Errorf("got %s, want ids=5", got)
 	}
-	p := begin(t, "import", "-config", file, "-from", "ticket", "-schema", "tickets", "-table", "ids", "-source", g.Nodes[1].Addr(), "-user", "root")
-	p.end(1)
-	if !strings.Contains(p.stderr(), "read only: name the primary") {
+	from := func(kind string, node int, status int) *process {
+		p := begin(t, "import", "-config", file, "-from", kind, "-schema", "tickets", "-table", "ids=of_"+kind, "-source", g.Nodes[node].Addr(), "-user", "root")
+		p.end(status)
+		return p
+	}
+	if p := from("ticket", 1, 1); !strings.Contains(p.stderr(), "read only: name the primary") {
 		t.Errorf("from the replica: got %s", p.stderr())
+	}
+	const note = " is read only: if it is a replica, its counters may be behind, so import from its primary, too\n"
+	if p := from("table", 1, 0); !strings.Contains(p.stdout(), "\n"+g.Nodes[1].Addr()+note) {
+		t.Errorf("a table of the replica: got\n%swant the note", p.stdout())
+	}
+	if p := from("table", 0, 0); strings.Contains(p.stdout(), note) {
+		t.Errorf("a table of the primary: got\n%swant no note", p.stdout())
 	}
 }
 
