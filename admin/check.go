@@ -71,8 +71,8 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 	return o, nil
 }
 
-// atEnd refuses a key that is the last number of a sequence, up to end: the sequence would give none
-// above it.
+// atEnd refuses a key that is the last number of a sequence, up to end: the sequence would give
+// none above it.
 func (o *owned) atEnd(c sequence.Column, k kind.Kind, end uint64) error {
 	if last := o.ends(k); last != 0 {
 		end = min(end, last)

@@ -159,8 +159,8 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 	return x.addLocal(p, alone.Params(n, x.at.likeMariaDB()))
 }
 
-// addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps ROW_COUNT(), as servers do,
-// and the warnings, which MySQL clears, and MariaDB if the text has a table.
+// addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps ROW_COUNT(), as servers
+// do, and the warnings, which MySQL clears, and MariaDB if the text has a table.
 func (x *executor) addLocal(p *prepared, markers []protocol.Column) error {
 	form, err := x.answers.formOfLast(true)
 	if err != nil {
