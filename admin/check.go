@@ -248,10 +248,13 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 // narrower returns the greatest key of a sequence if the column of a shard cannot store it, or 0.
 func narrower(h *backend.Highest, d *sequence.Definition, at *sequence.State) uint64 {
 	most := at.Limit
-	if !d.Kind.IsPlain() {
+	switch {
+	case h.Err != nil || d.Kind.IsText():
+		return 0
+	case !d.Kind.IsPlain():
 		most = d.Kind.MaxKey()
 	}
-	if h.Err != nil || d.Kind.IsText() || h.Limit >= most {
+	if h.Limit >= most {
 		return 0
 	}
 	return most
