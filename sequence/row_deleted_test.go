@@ -421,7 +421,10 @@ func TestASequenceInPlaceOfADeletedRowSaysWhatBecomesOfItsColumn(t *testing.T) {
 			made(p.open(t), sequence.CreateOptions{Start: 5001}, define.Column{})
 			mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
 			p.exec(t, deleted)
-			made(p.open(t), sequence.CreateOptions{Start: 7001, OrReplace: true}, define.Column{})
+			if _, err = p.open(t).Create(t.Context(), sequence.CreateOptions{Name: "photos", Start: 7001, Kind: asked.Kind, OrReplace: true}); !errors.Is(err, sequence.ErrUnfit) {
+				t.Errorf("OR REPLACE without OWNED BY: got %v, want ErrUnfit", err)
+			}
+			made(p.open(t), sequence.CreateOptions{Start: 7001, OrReplace: true, Unowned: true}, define.Column{})
 			mustAlter(t, late, "photos", sequence.Alteration{OwnedBy: &column})
 			if _, err := late.Drop(t.Context(), []byte("photos"), false); err != nil {
 				t.Fatal(err)
