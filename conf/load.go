@@ -69,6 +69,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		return nil, &Error{File: name, Problems: problems}
 	}
 	c.warnKeys()
+	c.warnStateDir()
 	return c, nil
 }
 
@@ -177,6 +178,14 @@ func (c *Config) warnKeys() {
 	}
 	for i := range c.Shards {
 		warn(shardKey(c, i)+".tls_key_file", c.Shards[i].KeyFile)
+	}
+}
+
+// warnStateDir warns of a directory that a proxy on this machine could not make. Another machine
+// may read the file, too, as for an import.
+func (c *Config) warnStateDir() {
+	if dir := c.Sequence.StateDir; dir != "" && !mayBeDir(dir) {
+		c.warn("sequence.state_dir: no proxy can start on this machine: %s is no directory, and none that can be made in one that exists", dir)
 	}
 }
 

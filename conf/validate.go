@@ -308,9 +308,6 @@ func (c *Config) checkSequence(p *checker) {
 	if s.OutageCover < 0 || s.OutageCover > maxOutageCover {
 		p.add("sequence.outage_cover", "must be between 0s and %s, is %s", maxOutageCover, s.OutageCover)
 	}
-	if s.StateDir != "" && !mayBeDir(s.StateDir) {
-		p.add("sequence.state_dir", "must be a directory, or one that can be made in a directory that exists, is %q", s.StateDir)
-	}
 	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
 	if s.WorkerID < -1 || s.WorkerID > maxWorker {
 		p.add("sequence.worker_id", "must be 0 to %d, or -1 for any, is %d", maxWorker, s.WorkerID)

@@ -278,21 +278,20 @@ func (c *Conn) stopReadAhead() {
 	if c.aheadBegins == nil {
 		return
 	}
-	begun := !c.aheadBegins.Stop()
-	c.aheadBegins = nil
-	if !begun {
-		return
+	if !c.aheadBegins.Stop() {
+		// End the goroutine's read, wait for it, and restore the caller's deadline. A write of the
+		// goroutine itself may be blocked, and must not begin another.
+		c.deadline.Lock()
+		c.deadline.endAhead = true
+		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
+		c.deadline.Unlock()
+		<-c.aheadDone
+		c.deadline.Lock()
+		c.deadline.endAhead = false
+		_ = c.sock.SetReadDeadline(c.deadline.of)
+		c.deadline.Unlock()
 	}
-	// End the goroutine's read, wait for it, and restore the caller's deadline.
-	c.deadline.Lock()
-	c.deadline.endAhead = true
-	_ = c.sock.SetReadDeadline(time.Unix(1, 0))
-	c.deadline.Unlock()
-	<-c.aheadDone
-	c.deadline.Lock()
-	c.deadline.endAhead = false
-	_ = c.sock.SetReadDeadline(c.deadline.of)
-	c.deadline.Unlock()
+	c.aheadBegins = nil
 }
 
 // readAhead reads what the peer sends, until a read deadline stops it or it has enough. It ignores

@@ -381,6 +381,7 @@ func TestWhatWritesAfterAPauseGoesToTheNewNode(t *testing.T) {
 	e.Servers[0].Exec(t, "CREATE TABLE `"+e.Schemas[0]+"`.u SELECT 1 AS a UNION SELECT 2")
 	texts := []string{
 		"INSERT INTO t VALUES (LAST_INSERT_ID())", "INSERT INTO t VALUES (77); SELECT ROW_COUNT()", "CALL put()", "INSERT INTO t VALUES (/*!50000 77 */)",
+		"INSERT INTO t VALUES (77) /*" + strings.Repeat("x", 100_000) + "*/", // longer than max_statement
 	}
 	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
 	var all []*wire
@@ -409,7 +410,7 @@ func TestWhatWritesAfterAPauseGoesToTheNewNode(t *testing.T) {
 	if got := counting.rows("SELECT @@port")[0]; got != e.port(1) {
 		t.Errorf("after ROW_COUNT(): got port %s, want the new one, %s", got, e.port(1))
 	}
-	for i, want := range []string{"0 ", "4 77"} {
+	for i, want := range []string{"0 ", "5 77"} {
 		var got string
 		if err := e.Servers[i].DB(t, e.Schemas[0]).QueryRow("SELECT CONCAT(COUNT(*), ' ', COALESCE(GROUP_CONCAT(DISTINCT a), '')) FROM t").Scan(&got); err != nil || got != want {
 			t.Errorf("server %d: got %q, %v, want %q", i, got, err, want)

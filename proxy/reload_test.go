@@ -19,7 +19,10 @@ import (
 // moved is a proxy whose one shard is about to move to the node of the second server, which has its
 // schema, too.
 func moved(t *testing.T) (e *env, move func()) {
-	e = newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }})
+	e = newEnv(t, setup{
+		Shards: 2, Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] },
+		Proxy: func(o *proxy.Options) { o.MaxStatement = 64 << 10 },
+	})
 	e.Servers[1].Exec(t, "CREATE DATABASE `"+e.Schemas[0]+"`")
 	t.Cleanup(func() { e.Servers[1].Exec(t, "DROP DATABASE `"+e.Schemas[0]+"`") })
 	return e, func() {

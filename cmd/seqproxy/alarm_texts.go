@@ -20,7 +20,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyRowGone"},
-		"somebody deleted the row of a sequence, as by TRUNCATE: clients get error 4091", "the log line `sequence row gone` names it, and its `remedy` puts the row back. Without that line it was dropped while it was in use",
+		"somebody deleted the row of a sequence, as by TRUNCATE: clients get error 4091", "the log line `sequence row gone`, or with several servers `sequence row missing on a server`, names it and what puts the row back. Without that line it was dropped while it was in use",
 	},
 	{
 		[]string{"SeqproxySuspectInsertIDs"},

@@ -5,10 +5,11 @@ import "strings"
 // Binding is a column that gets its numbers from a sequence if a statement gives it none. The names
 // are in UTF-8.
 type Binding struct {
-	Schema   string // "" is every schema
-	Table    string
-	Column   string
-	Sequence string
+	Schema     string // "" is every schema
+	Table      string
+	Column     string
+	Sequence   string
+	Configured bool // by the configuration, which counts before owners of sequences
 	// Texts reports whether the keys are texts, or bytes if Bytes is set, as far as that is known.
 	Texts, Bytes bool
 }
@@ -39,8 +40,9 @@ func (b Bindings) Named(name []byte) []Binding {
 	return b[string(lower[:len(name)])]
 }
 
-// BindingOf returns the binding of a table from list, or nil. One with the schema counts before one
-// for all schemas. folds says that letter case does not matter.
+// BindingOf returns the binding of a table from list, or nil. A configured one counts before an
+// owner, and then one with the schema before one for all schemas. folds says that letter case does
+// not matter.
 func BindingOf(list []Binding, schema, table string, folds bool) *Binding {
 	same := func(a, b string) bool { return a == b || folds && strings.EqualFold(a, b) }
 	var found *Binding
@@ -49,7 +51,7 @@ func BindingOf(list []Binding, schema, table string, folds bool) *Binding {
 		if !same(b.Table, table) || b.Schema != "" && !same(b.Schema, schema) {
 			continue
 		}
-		if found == nil || found.Schema == "" && b.Schema != "" {
+		if found == nil || b.Configured == found.Configured && found.Schema == "" && b.Schema != "" {
 			found = b
 		}
 	}

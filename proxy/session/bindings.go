@@ -42,17 +42,14 @@ func (b *bindings) all() plan.Bindings {
 }
 
 // newBindings makes bindings of configured columns and owners. The first column of a table counts.
-// What the configuration says of a table in every schema leaves no owner of it in one.
 func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 	b := &bindings{tables: make(plan.Bindings), owners: owners}
 	for _, one := range configured {
+		one.Configured = true
 		b.tables.Add(one)
 	}
 	if owners != nil {
 		for _, o := range owners.List {
-			if slices.ContainsFunc(configured, func(c Binding) bool { return c.Table == o.Table && c.Schema == "" }) {
-				continue
-			}
 			b.tables.Add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence, Texts: o.Form != sequence.Numbers, Bytes: o.Form == sequence.Bytes})
 		}
 	}

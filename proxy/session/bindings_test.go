@@ -245,6 +245,9 @@ func TestTheConfigurationCountsBeforeOwners(t *testing.T) {
 			if is := plan.BindingOf(b.all().Named([]byte("photos")), schema, "photos", false); is != nil {
 				got = is.Sequence
 			}
+			if is := plan.BindingOf(b.all().Named([]byte("PHOTOS")), schema, "PHOTOS", true); (is == nil) != (want == "") || is != nil && is.Sequence != want {
+				t.Errorf("%+v, where letter case does not matter: got %+v in %s, want %q", test, is, schema, want)
+			}
 			if got != want {
 				t.Errorf("%+v: got %q in %s, want %q", test, got, schema, want)
 			}

@@ -127,14 +127,14 @@ func (a *attachment) isAt(routes *backend.Routes) bool {
 
 // readsBehind reports whether the command being handled may read what the statement before it has
 // left on its connection, and so has to run there. If the session must move, only a text that names
-// ROW_COUNT() or the like does: others may write.
+// ROW_COUNT() or the like does: others may write, as may what cannot be read.
 func (s *Session) readsBehind(mustMove bool) bool {
 	if len(s.batch.payload) == 0 {
-		return true
+		return !mustMove
 	}
 	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if !ok {
-		return true
+		return !mustMove
 	}
 	var st statement.Statement
 	st.Analyze(sql, s.state.Mode)

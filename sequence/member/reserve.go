@@ -66,6 +66,9 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		if !again {
 			result = lastResult(result, v.OutcomeOf(err), err)
 		}
+		if result == stats.ReservedNoRow && among.Several() {
+			result = stats.ReservedChanged // the row is made: see Several.ReserveWith
+		}
 		v.counters.Tried(name, &v.Trials, result, took)
 		if !again {
 			return store.Grant{}, Due{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.Config.Database))

@@ -9,6 +9,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -40,6 +41,7 @@ func (s *Several) missing(ctx context.Context, v *Server, name string, found *st
 	if err != nil {
 		return err
 	}
+	v.counters.Tried(name, &v.Trials, stats.ReservedNoRow, 0)
 	v.Log.Warn("sequence row missing on a server", logfield.Sequence(define.ShownName(name)), logfield.Err(finding))
 	s.mu.Lock()
 	defer s.mu.Unlock()

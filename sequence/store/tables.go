@@ -148,6 +148,9 @@ func (s *Schema) tablesMissing(missing []string) error {
 		full[i] = define.Quote(s.Config.Database) + "." + define.Quote(name)
 	}
 	remedy := schemaWayOut + ", or set create_table = true; or " + s.Grants()
+	if s.Config.LookOnly && s.Config.MayCreate() {
+		remedy = "what is no dry run makes it; or " + s.Grants()
+	}
 	if len(missing) == 1 {
 		return s.Unfit(full[0], "it does not exist, or the user may not see it", remedy)
 	}
@@ -204,7 +207,12 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		switch all := len(missing) == len(s.names()); {
 		case all && s.Config.LookOnly && s.Config.MayCreate():
 			return nil, define.ErrUnknown
-		case s.Config.LookOnly || !s.Config.MayCreate():
+		case s.Config.LookOnly && s.Config.MayCreate():
+			if findings := s.lost(missing); len(findings) > 0 {
+				return nil, findings[0]
+			}
+			return nil, s.tablesMissing(missing)
+		case !s.Config.MayCreate():
 			return nil, s.tablesMissing(missing)
 		}
 		// Another connection may be making them.
