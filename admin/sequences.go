@@ -21,7 +21,7 @@ import (
 type sequences interface {
 	Create(ctx context.Context, o sequence.CreateOptions) (sequence.Created, error)
 	Alter(ctx context.Context, name []byte, a sequence.Alteration) (sequence.Altered, error)
-	Drop(ctx context.Context, name []byte, ifExists bool) (bool, error)
+	Drop(ctx context.Context, name []byte, ifExists bool) (*sequence.Definition, error)
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
 }
@@ -318,16 +318,15 @@ func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.
 	asked := st.Sequence
 	var unknown, freed []string
 	for _, name := range asked.Names {
-		before, _, _ := s.sequences.Describe(ctx, name) // an error of it is one of Drop
 		dropped, err := s.sequences.Drop(ctx, name, asked.IfExists)
 		by.Audit(describeOne(st, name), err)
 		switch {
-		case errors.Is(err, sequence.ErrUnknown), err == nil && !dropped:
+		case errors.Is(err, sequence.ErrUnknown), err == nil && dropped == nil:
 			unknown = append(unknown, string(name))
 		case err != nil:
 			return nil, err
-		case !before.OwnedBy.IsZero():
-			freed = append(freed, before.OwnedBy.String())
+		case !dropped.OwnedBy.IsZero():
+			freed = append(freed, dropped.OwnedBy.String())
 		}
 	}
 	names := strings.Join(unknown, ",")

@@ -133,7 +133,7 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 	theirs := mustTake(t, other, "photos", 1) // its cached numbers are unknown to the proxy that drops the sequence
 	settled(t, other, "photos")
 
-	if dropped, err := s.Drop(context.Background(), []byte("Photos"), false); err != nil || !dropped {
+	if dropped, err := s.Drop(context.Background(), []byte("Photos"), false); err != nil || dropped == nil {
 		t.Fatalf("Drop = %v, %v; want true", dropped, err)
 	}
 	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
@@ -174,7 +174,7 @@ func TestDropOfAnUnknownSequence(t *testing.T) {
 	if _, err := s.Drop(context.Background(), []byte("photos"), false); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
-	if dropped, err := s.Drop(context.Background(), []byte("photos"), true); err != nil || dropped {
+	if dropped, err := s.Drop(context.Background(), []byte("photos"), true); err != nil || dropped != nil {
 		t.Errorf("IF EXISTS = %v, %v; want false", dropped, err)
 	}
 }

@@ -109,30 +109,27 @@ func checkName(o *agree.New) error {
 	return nil
 }
 
-// Drop removes a sequence and reports whether there was one. Its last number is kept as a
-// tombstone, above which a later Create of the name continues. Numbers in memory here are not given
-// any more; other proxies notice within a second. Errors: ErrUnknown (not if ifExists), ErrUnfit,
-// ErrClosed, ctx's cause, *UnavailableError.
-func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool, error) {
+// Drop removes a sequence and returns its definition, or nil if there was none. Its last number is
+// kept as a tombstone, above which a later Create of the name continues. Numbers in memory here are
+// not given any more; other proxies notice within a second. Errors: ErrUnknown (not if ifExists),
+// ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (*Definition, error) {
 	if !s.begin() {
-		return false, ErrClosed
+		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	stored, err := s.members.Drop(r.ctx, string(name))
+	row, err := s.members.Drop(r.ctx, string(name))
 	if errors.Is(err, ErrUnknown) && ifExists {
-		err = nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, r.failed(string(name), err)
+		return nil, r.failed(string(name), err)
 	}
-	if stored == "" {
-		return false, nil
-	}
-	s.end(stored)
+	s.end(row.Name)
 	s.seeChanges(r.ctx)
-	return true, nil
+	return &row.Def, nil
 }
 
 // end stops giving numbers of a sequence that was dropped.

@@ -107,7 +107,7 @@ func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
 	c := sequence.Inside(s).Cache("photos")
-	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
+	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || dropped == nil {
 		t.Fatal(dropped, err)
 	}
 	if err := sequence.Inside(s).Step(c, 3); !errors.Is(err, sequence.ErrUnknown) {
@@ -115,7 +115,7 @@ func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	}
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	mustTake(t, s, "photos", 1)
-	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
+	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || dropped == nil {
 		t.Fatal(dropped, err)
 	}
 	s.BySequence() // this would find counts without a cache

@@ -196,7 +196,7 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: reversed, OrReplace: true, Cache: 1})
 	wantTaken(t, s, "k", reversed.Key(3, 0))
 
-	if dropped, err := s.Drop(ctx, []byte("k"), false); !dropped || err != nil {
+	if dropped, err := s.Drop(ctx, []byte("k"), false); dropped == nil || err != nil {
 		t.Fatal(dropped, err)
 	}
 	if _, err := s.Take(ctx, []byte("k"), 1); !errors.Is(err, sequence.ErrUnknown) || strings.Contains(err.Error(), define.CounterSuffix) {

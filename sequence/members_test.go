@@ -347,7 +347,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	if made := createOn(t, c, "photos"); made.First <= top || !made.Raised {
 		t.Errorf("made again: %+v, want it above %d", made, top)
 	}
-	if dropped, err := c.Drop(ctx, []byte("photos"), false); !dropped || err != nil {
+	if dropped, err := c.Drop(ctx, []byte("photos"), false); dropped == nil || err != nil {
 		t.Errorf("DROP: %v %v", dropped, err)
 	}
 	eventually(t, "others hear of it", func() bool {

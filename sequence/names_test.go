@@ -126,7 +126,7 @@ func TestStrangeNamesAreData(t *testing.T) {
 				t.Errorf("%q gave %d, want %d", name, got, want)
 			}
 		}
-		if dropped, err := s.Drop(context.Background(), []byte(name), false); err != nil || !dropped {
+		if dropped, err := s.Drop(context.Background(), []byte(name), false); err != nil || dropped == nil {
 			t.Errorf("Drop(%q) = %v, %v; want true", name, dropped, err)
 		}
 	}

@@ -573,7 +573,7 @@ func TestAPlainSequenceIsCalledLikeAPeriodOrAWorker(t *testing.T) {
 	}
 	dropped := func(name string) {
 		t.Helper()
-		if ok, err := s.Drop(ctx, []byte(name), false); !ok || err != nil {
+		if dropped, err := s.Drop(ctx, []byte(name), false); dropped == nil || err != nil {
 			t.Errorf("DROP of %s: %v", name, err)
 		}
 	}

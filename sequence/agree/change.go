@@ -49,27 +49,28 @@ func (a Definitions) Change(ctx context.Context, name string, f func(g *Agreed, 
 	return changed, err
 }
 
-// Drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
-func (a Definitions) Drop(ctx context.Context, name string) (stored string, err error) {
+// Drop deletes the rows and leaves their tombstone. It returns the row that it found, with the name
+// as it was stored.
+func (a Definitions) Drop(ctx context.Context, name string) (dropped store.Row, err error) {
 	// A row that was made again under another spelling has the mark of the old one from then on.
 	found, err := a.Find(ctx, name)
 	switch {
 	case err != nil && !errors.Is(err, define.ErrExhausted):
-		return "", err
+		return store.Row{}, err
 	case define.IsHidden(found.Name): // it says which ticks were used, or which numbers of a period
-		return "", &define.NameError{Name: name, Err: define.ErrUnknown}
+		return store.Row{}, &define.NameError{Name: name, Err: define.ErrUnknown}
 	}
 	err = a.amend(ctx, define.StoredName(name, found.Def.Kind), func(g *Agreed) error {
 		if err := g.refuseDeleted(ctx); err != nil {
 			return err // the tombstone would be too low
 		}
-		stored = g.name
+		found.Name = g.name
 		return g.bury(ctx, g.version)
 	})
 	if err != nil {
-		return "", fmt.Errorf("drop sequence %q: %w", name, err)
+		return store.Row{}, fmt.Errorf("drop sequence %q: %w", name, err)
 	}
-	return stored, nil
+	return found, nil
 }
 
 // Alter changes the options of a sequence, and raises its rows if it is restarted: unless only, if

@@ -33,8 +33,8 @@ func (a *Members) LimitOfNew(ctx context.Context, def *define.Definition) (uint6
 }
 
 // Drop is [agree.Definitions.Drop].
-func (a *Members) Drop(ctx context.Context, name string) (stored string, err error) {
-	return asked(ctx, a, func(d agree.Definitions) (string, error) { return d.Drop(ctx, name) })
+func (a *Members) Drop(ctx context.Context, name string) (store.Row, error) {
+	return asked(ctx, a, func(d agree.Definitions) (store.Row, error) { return d.Drop(ctx, name) })
 }
 
 // Alter is [agree.Definitions.Alter].
