@@ -127,10 +127,8 @@ func kindOf(st *statement.Statement) stats.Kind {
 // form returns the form that the server's answer would have now. binary chooses the form of an
 // answer to an execution.
 func (a *answers) form(binary bool) (protocol.Form, error) {
-	if a.state.InTransaction() {
-		if err := a.at.ensureStatus(); err != nil {
-			return protocol.Form{}, err
-		}
+	if err := a.at.ensureOpen(); err != nil {
+		return protocol.Form{}, err
 	}
 	return a.formOfLast(binary)
 }

@@ -188,6 +188,15 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 	}
 }
 
+// ensureOpen is ensureStatus if a transaction was open by the last status: an error may have ended
+// it.
+func (a *attachment) ensureOpen() error {
+	if !a.state.InTransaction() {
+		return nil
+	}
+	return a.ensureStatus()
+}
+
 // ensureStatus makes the state's status say whether a transaction is open, if the server's last
 // answer did not: the answer to a ping does. The ping resets ROW_COUNT(). Nothing is in flight.
 func (a *attachment) ensureStatus() error {

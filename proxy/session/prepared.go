@@ -210,10 +210,8 @@ func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	if p.conn == a.cur {
 		return p.conn, a.enter(a.cur.Shard())
 	}
-	if a.state.InTransaction() {
-		if err := a.ensureStatus(); err != nil {
-			return nil, err
-		}
+	if err := a.ensureOpen(); err != nil {
+		return nil, err
 	}
 	switch there, here := p.conn.Shard().Name(), a.cur.Shard().Name(); {
 	case a.state.InTransaction():

@@ -208,7 +208,7 @@ func (t *texts) useSchema(schema string, p *prepared, keeps bool) error {
 	} else {
 		shape := protocol.ShapeResult
 		if keeps {
-			shape = protocol.ShapeOne
+			shape = protocol.ShapeOne // see resetsWarnings
 		}
 		t.relay.enqueue(c, shape)
 		err = t.relay.settle()

@@ -175,10 +175,8 @@ func (ts *tickets) keyOf(t *ticket.Ticket, charset string) (key []byte, ok bool)
 // beginImplied begins the transaction that a server would begin with the statement,
 // where autocommit is off.
 func (ts *tickets) beginImplied(a *ticket.Answer) error {
-	if ts.state.InTransaction() {
-		if err := ts.at.ensureStatus(); err != nil {
-			return err
-		}
+	if err := ts.at.ensureOpen(); err != nil {
+		return err
 	}
 	if !a.Transactional || ts.state.Status.Has(protocol.Autocommit) || ts.state.InTransaction() || ts.at.routes.Default() == nil {
 		return nil
