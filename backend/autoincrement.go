@@ -129,7 +129,7 @@ func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Cre
 
 // FindAutoIncrements returns the tables of one shard that have AUTO_INCREMENT in one of the
 // columns. ask runs a statement on the shard, in a session whose sql_mode changes.
-func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
+func FindAutoIncrements(ctx context.Context, ask Ask, shard string, columns []Column) (all []AutoIncrement, err error) {
 	// Other modes omit from a definition what only MySQL or only MariaDB has.
 	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
 		return nil, err

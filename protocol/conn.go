@@ -29,8 +29,8 @@ type Conn struct {
 	ahead      []byte // read while a write was blocked; follows buf and precedes the socket
 	aheadLimit int
 	writing    bool // writeRaw runs; TLS also writes outside of it, for handshakes and alerts
-	// aheadBegins starts the reading ahead of a write that is blocked; nil: it is not. aheadDone is
-	// closed at the end of that reading.
+	// aheadBegins starts reading ahead while a write is blocked; nil: none is. aheadDone is closed
+	// at the end of that reading.
 	aheadBegins *time.Timer
 	aheadDone   chan struct{}
 

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -263,11 +264,7 @@ func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
 		{"REPAIR", "rotated", rotated + "note: shard s0: @.rotated.id has keys whose counters go up to 9000, above the counter, which stood at 0\n" +
 			"note: shard s1: @.rotated.id has keys whose counters go up to 0\ninfo: raised from 0 to 9000\nstatus: OK"},
 	} {
-		_, rows := table(t, c, test.op+" SEQUENCE "+test.name)
-		got := strings.NewReplacer(e.Schemas[0], "@", e.Schemas[1], "@").Replace(said(t, rows, strings.ToLower(test.op)))
-		if got != test.want {
-			t.Errorf("%s SEQUENCE %s: got\n%s\nwant\n%s", test.op, test.name, got, test.want)
-		}
+		e.says(t, c, test.op, test.name, test.want)
 	}
 	taken("photos", "901")
 }
@@ -342,6 +339,16 @@ func TestAColumnLosesItsSequenceOnlyIfTheStatementSaysSo(t *testing.T) {
 	}
 }
 
+// says checks what CHECK or REPAIR says of a sequence, with @ for the schema of each shard.
+func (e *env) says(t *testing.T, c *sql.Conn, op, name, want string) {
+	t.Helper()
+	_, rows := table(t, c, op+" SEQUENCE "+name)
+	got := strings.NewReplacer(e.Schemas[0], "@", e.Schemas[1], "@").Replace(said(t, rows, strings.ToLower(op)))
+	if got != want {
+		t.Errorf("%s SEQUENCE %s: got\n%s\nwant\n%s", op, name, got, want)
+	}
+}
+
 // One odd row at the end of the column's range, as a sentinel or a key that was cut, ends no
 // sequence.
 func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
@@ -373,11 +380,7 @@ func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
 		{"REPAIR", "wide", "Error: shard s1: @.wide.id goes up to 18446744073709551615, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `wide` MAXVALUE 18446744073709551614\n" +
 			"note: shard s0: @.wide.id goes up to 0\nnote: shard s1: @.wide.id goes up to 0\nstatus: Operation failed"},
 	} {
-		_, rows := table(t, c, test.op+" SEQUENCE "+test.name)
-		got := strings.NewReplacer(e.Schemas[0], "@", e.Schemas[1], "@").Replace(said(t, rows, strings.ToLower(test.op)))
-		if got != test.want {
-			t.Errorf("%s SEQUENCE %s: got\n%s\nwant\n%s", test.op, test.name, got, test.want)
-		}
+		e.says(t, c, test.op, test.name, test.want)
 	}
 	taken("photos", "501")
 	taken("steps", "31")

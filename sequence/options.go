@@ -58,8 +58,8 @@ type Options struct {
 	// StateDir is a directory of this process alone, where it keeps what the next one has to know:
 	// see docs/operations.md. It is made if its parent is there. Empty: nothing is kept.
 	StateDir string
-	// LookOnly: no table is made. A server that has none has no sequence, if CreateTable allows to
-	// make them.
+	// LookOnly: no table is made. With CreateTable, a server that lacks all of them counts as one
+	// without sequences.
 	LookOnly bool
 	// WorkerID is the only worker whose ticks this process takes, of each sequence of kind
 	// SNOWFLAKE; nil: any that is free.

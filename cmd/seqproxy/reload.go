@@ -168,8 +168,9 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 	r.sequences.Tune(sequenceTuning(cfg))
 	r.server.Reload(opts, routes.Apply())
 	r.inForce.Store(cfg)
+	known := before.Warnings()
 	for _, w := range cfg.Warnings() {
-		if !slices.Contains(before.Warnings(), w) {
+		if !slices.Contains(known, w) {
 			r.log.Warn("configuration", zap.String("remark", w))
 		}
 	}

@@ -19,7 +19,7 @@ type Options struct {
 	Link            link.Options // without its Probe
 	Database, Table string       // the table of the sequences; the others are named after it
 	MayCreate       func() bool  // whether missing tables may be created
-	LookOnly        bool         // they are not: if all are missing, no sequence is there
+	LookOnly        bool         // none is created; a server without any has no sequence
 	FrozenBackoff   time.Duration
 	EditSilence     time.Duration // after which the server ends a change of definitions
 	// Cover is CoverOf.

@@ -149,7 +149,7 @@ func (s *Schema) tablesMissing(missing []string) error {
 	}
 	remedy := schemaWayOut + ", or set create_table = true; or " + s.Grants()
 	if s.Config.LookOnly && s.Config.MayCreate() {
-		remedy = "what is no dry run makes it; or " + s.Grants()
+		remedy = "run it without -dry-run, which makes it; or " + s.Grants()
 	}
 	if len(missing) == 1 {
 		return s.Unfit(full[0], "it does not exist, or the user may not see it", remedy)
@@ -204,16 +204,13 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		return nil, err
 	}
 	if len(missing) > 0 {
-		switch all := len(missing) == len(s.names()); {
-		case all && s.Config.LookOnly && s.Config.MayCreate():
-			return nil, define.ErrUnknown
-		case s.Config.LookOnly && s.Config.MayCreate():
-			if findings := s.lost(missing); len(findings) > 0 {
-				return nil, findings[0]
-			}
-			return nil, s.tablesMissing(missing)
+		switch {
 		case !s.Config.MayCreate():
 			return nil, s.tablesMissing(missing)
+		case s.Config.LookOnly && len(missing) == len(s.names()):
+			return nil, define.ErrUnknown
+		case s.Config.LookOnly:
+			return nil, append(s.lost(missing), s.tablesMissing(missing))[0]
 		}
 		// Another connection may be making them.
 		if err := s.making.Acquire(ctx); err != nil {
