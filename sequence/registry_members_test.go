@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -385,5 +386,43 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A round of following that had to wait for another one has its time in full: with the rest of it,
+// no member would answer in time, and all would be left out.
+func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.open(t, steadySize(20))
+	createOn(t, a, "photos")
+	mustTake(t, a, "photos", 1)
+	in := sequence.Inside(a)
+	eventually(t, "the options were read once", func() bool { return in.Members()[0].WasRead() && in.Members()[1].WasRead() })
+
+	in.StopFollowing()
+	round := make(chan error, 1)
+	go func() { round <- in.Round(t.Context()) }()
+	var locked []*sql.Conn
+	for i := range 2 {
+		conn, err := f[i].db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := conn.ExecContext(t.Context(), "LOCK TABLES sequence_version WRITE, sequence_proxy WRITE"); err != nil {
+			t.Fatal(err)
+		}
+		locked = append(locked, conn)
+	}
+	time.Sleep(1900 * time.Millisecond) // of 2 s
+	in.FollowAgain()
+	time.Sleep(200 * time.Millisecond) // the members answer late, and in time
+	for _, conn := range locked {
+		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-round; err != nil {
+		t.Error(err)
 	}
 }

@@ -324,6 +324,23 @@ func TestACancelledStartLeavesNoServer(t *testing.T) {
 	}
 }
 
+// Another process that is started at the same moment has the lock until it runs its program.
+func TestALockThatIsFreeSoonIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	of, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = of.Close() })
+	lock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestInitRefusesADirectoryThatHoldsSomething(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // process is one run of the server program.
@@ -102,6 +103,10 @@ func (proc *process) running() bool {
 	}
 }
 
+// copyLasts is for how long a process that is started at the same moment may have the lock of a
+// directory which is none of its own: it has all files of this process until it runs its program.
+const copyLasts = time.Second
+
 // lockDir takes the lock of a server's directory, since two servers on one data directory would
 // wait for each other for minutes. The lock belongs to the open file, which the server inherits. So
 // it lasts as long as a server runs there, whoever started it.
@@ -110,8 +115,14 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It does not wait, so no signal interrupts it.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		// It does not wait, so no signal interrupts it.
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(begun) > copyLasts {
+			break
+		}
+	}
+	if err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%s: %w", dir, ErrDirInUse)

@@ -138,11 +138,17 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Round asks once, and gives a sign of life when it is due.
+// Round asks once, and gives a sign of life when it is due. The wait for another round is no part
+// of its time: with what remains of it no member would answer, and all would be left out.
 func (f *Follower) Round(ctx context.Context) error {
+	if err := f.Lock.Acquire(ctx); err != nil {
+		return err
+	}
 	ctx, stop := context.WithTimeoutCause(ctx, f.timing.Round, await.ErrPatience)
 	defer stop()
-	if err := f.refresh(ctx, await.Half); err != nil { // the rest of the time is for what comes next
+	err := f.refresh(ctx, await.Half) // the rest of the time is for what comes next
+	f.Lock.Release()
+	if err != nil {
 		return err
 	}
 	f.watchRows(ctx)
@@ -170,15 +176,17 @@ func (f *Follower) watchRows(ctx context.Context) {
 }
 
 // Refresh asks for changes and has them obeyed.
-func (f *Follower) Refresh(ctx context.Context) error { return f.refresh(ctx, context.WithCancel) }
-
-// refresh is Refresh. Several members are asked within a part of ctx. One that has not answered by
-// its end is left out, unless ctx has ended, too.
-func (f *Follower) refresh(ctx context.Context, part func(context.Context) (context.Context, context.CancelFunc)) error {
+func (f *Follower) Refresh(ctx context.Context) error {
 	if err := f.Lock.Acquire(ctx); err != nil {
 		return err
 	}
 	defer f.Lock.Release()
+	return f.refresh(ctx, context.WithCancel)
+}
+
+// refresh is Refresh for who holds Lock. Several members are asked within a part of ctx. One that
+// has not answered by its end is left out, unless ctx has ended, too.
+func (f *Follower) refresh(ctx context.Context, part func(context.Context) (context.Context, context.CancelFunc)) error {
 	w, err := f.members.Ready(ctx)
 	if err != nil {
 		return err

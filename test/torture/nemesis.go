@@ -1,9 +1,11 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -117,8 +119,8 @@ func (n *nemesis) count() (sum int) {
 	return sum
 }
 
-// oneOfEach puts one of each fault before the others, and those first that take long: otherwise a
-// short run would never see them.
+// oneOfEach puts one of each fault before the others. Those in the background come first, as they
+// hold up nobody, and then those that take long: otherwise a short run would never see them.
 func oneOfEach(deck []fault) []fault {
 	seen := make(map[string]bool)
 	var first, others []fault
@@ -130,7 +132,13 @@ func oneOfEach(deck []fault) []fault {
 		}
 		seen[f.name] = true
 	}
-	slices.SortStableFunc(first, func(a, b fault) int { return int(b.takes - a.takes) })
+	rank := func(f fault) int {
+		if f.background {
+			return math.MinInt
+		}
+		return -int(f.takes)
+	}
+	slices.SortStableFunc(first, func(a, b fault) int { return cmp.Compare(rank(a), rank(b)) })
 	return append(first, others...)
 }
 

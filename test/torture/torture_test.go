@@ -115,7 +115,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 		})
 	}
 	for name, must := range possible {
-		if must && !made[name] && !t.Failed() {
+		if must && !made[name] && runs > 1 && !t.Failed() {
 			t.Errorf("never made: %s", name)
 		}
 	}
