@@ -397,7 +397,9 @@ func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	in := sequence.Inside(a)
-	eventually(t, "the options were read once", func() bool { return in.Members()[0].WasRead() && in.Members()[1].WasRead() })
+	if err := in.Look(t.Context()); err != nil { // the options are read once
+		t.Fatal(err)
+	}
 
 	in.StopFollowing()
 	round := make(chan error, 1)
