@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // largeText is a statement of so many bytes, which are without meaning after the text.
@@ -49,9 +50,7 @@ func (e *env) noMemoryTaken(t testing.TB) {
 // A hundred sessions send fifteen megabytes each at the same time, all but the last byte. The proxy
 // holds as much as it may, the rest waits in the connections, and all are answered.
 func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("CI runs it: a hundred statements of 15 MB at a time")
-	}
+	mysqltest.MovesMegabytes(t, "a hundred statements of 15 MB at a time")
 	const size, budget = 15 << 20, 64 << 20
 	e := newEnv(t, setup{Proxy: withMemory(budget)})
 	createSequence(t, e, "photos")

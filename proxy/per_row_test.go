@@ -278,9 +278,7 @@ func TestEachRowOfAPreparedSelectGetsANumberOfItsOwn(t *testing.T) {
 }
 
 func TestLongRowsGetNumbersInBoundedMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("CI runs it: rows of many megabytes")
-	}
+	mysqltest.MovesMegabytes(t, "rows of many megabytes")
 	server := mysqltest.Start(t, "--max-allowed-packet=64M")
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
 	o.fresh(t)

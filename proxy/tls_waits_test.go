@@ -62,9 +62,7 @@ func summed(text []byte) (sql, want string) {
 
 // Checklist 12.
 func TestALongStatementMayWaitForItsServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("CI runs it: statements of many megabytes")
-	}
+	mysqltest.MovesMegabytes(t, "statements of many megabytes")
 	eachTLS(t, func(t *testing.T, e *env, w *wire, _, toServer *mysqltest.Link) {
 		id := w.backendID()
 		for _, size := range []int{15 << 20, protocol.MaxFragment, 34 << 20} {
@@ -83,9 +81,7 @@ func TestALongStatementMayWaitForItsServer(t *testing.T) {
 
 // Checklist 35.
 func TestAClientThatReadsLateMaySendMeanwhile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("CI runs it: megabytes that are not read")
-	}
+	mysqltest.MovesMegabytes(t, "megabytes that are not read")
 	eachTLS(t, func(t *testing.T, e *env, w *wire, toProxy, toServer *mysqltest.Link) {
 		const long, size = 12, 4 << 20
 		for range 2 { // the end of one wait must not end the next

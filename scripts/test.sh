@@ -72,7 +72,8 @@ jobs=$("${GO:-go}" list "$@" | awk '
 	BEGIN {
 		parts["seqproxy/proxy"] = 6; parts["seqproxy/sequence"] = 6; parts["seqproxy/cmd/seqproxy"] = 3
 		early["seqproxy/sequence"] = 6 # the longest; what begins last ends last
-		first["seqproxy/test/torture"] = first["seqproxy/test/clients"] = first["seqproxy/internal/mysqld"] = first["seqproxy/protocol"] = 1
+		split("sequence/change sequence/limit test/torture test/clients internal/mysqld protocol", long)
+		for (i in long) first["seqproxy/" long[i]] = 1
 	}
 	{ n = parts[$1] ? parts[$1] : 1; for (i = 1; i <= n; i++) print (n > 1 || first[$1] ? 0 : 1), i - early[$1], $1, i, n }' |
 	sort -s -k 1,1n -k 2,2n | cut -d ' ' -f 3-)

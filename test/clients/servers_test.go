@@ -116,7 +116,7 @@ func (p *place) open(t *testing.T, addr, schema string, change func(*mysql.Confi
 func (p *place) startProxy(t *testing.T) {
 	t.Helper()
 	var flags []string
-	if raceDetector {
+	if mysqltest.Race {
 		flags = append(flags, "-race")
 	}
 	binary := mysqltest.Program(t, flags...)
