@@ -262,7 +262,7 @@ func leaksFrom() (check func() error) {
 		if envs.n--; envs.n > 0 {
 			return nil
 		}
-		return goleak.Find(envs.from, goleak.IgnoreAnyFunction("seqproxy/internal/mysqld.(*process).run"))
+		return mysqltest.FindLeaks(envs.from, goleak.IgnoreAnyFunction("seqproxy/internal/mysqld.(*process).run"))
 	}
 }
 

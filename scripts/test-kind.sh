@@ -31,7 +31,7 @@ failed() {
 again() {
 	local tests
 	tests=$(failed "$2")
-	[ "${AGAIN:-0}" -gt 0 ] && [ -n "$tests" ] && ! grep -Eqf scripts/final.grep "$2" || return
+	[ "${AGAIN:-0}" -gt 0 ] && [ -n "$tests" ] && ! scripts/final.sh "$2" || return
 	echo "== again, $AGAIN times: $tests"
 	(with "$1" -test.count "$AGAIN" -test.run "^($tests)\$")
 }

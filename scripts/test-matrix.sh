@@ -10,8 +10,7 @@
 # docs/compatibility-tables.md are compared with what the tests have seen; MATRIX=update
 # makes them anew. With AGAIN=5 a test that failed is run five times more by itself:
 # if all five pass it is UNSTEADY, which the last lines say with its name, else failed.
-# What a second run could hide is never run again (scripts/final.grep): a data race, a
-# panic, a key given twice or out of order, a failure of the torture.
+# What a second run could hide is never run again (scripts/final.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -120,7 +119,7 @@ failures() {
 # again runs by themselves, $AGAIN times, the tests that failed in $log.
 again() {
 	[ "${AGAIN:-0}" -gt 0 ] || return
-	! grep -Eqf scripts/final.grep "$log" || return
+	! scripts/final.sh "$log" || return
 	local package tests
 	[ -n "$(failures "$log")" ] || return # what failed is not a test
 	while read -r package tests; do

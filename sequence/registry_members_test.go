@@ -392,8 +392,11 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 // A round of following that had to wait for another one has its time in full: with the rest of it,
 // no member would answer in time, and all would be left out.
 func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
+	const round = 6 * time.Second
 	f := newFleet(t, 2)
-	a := f.open(t, steadySize(20))
+	a := f.open(t, steadySize(20), func(o *sequence.Options) {
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.Round, t.Stale, t.Tenure = round, 20*time.Second, 10*time.Second })
+	})
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	in := sequence.Inside(a)
@@ -402,8 +405,8 @@ func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
 	}
 
 	in.StopFollowing()
-	round := make(chan error, 1)
-	go func() { round <- in.Round(t.Context()) }()
+	ended := make(chan error, 1)
+	go func() { ended <- in.Round(t.Context()) }()
 	var locked []*sql.Conn
 	for i := range 2 {
 		conn, err := f[i].db.Conn(t.Context())
@@ -416,15 +419,15 @@ func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
 		}
 		locked = append(locked, conn)
 	}
-	time.Sleep(1900 * time.Millisecond) // of 2 s
+	time.Sleep(round - 500*time.Millisecond)
 	in.FollowAgain()
-	time.Sleep(200 * time.Millisecond) // the members answer late, and in time
+	time.Sleep(500 * time.Millisecond) // the members answer late, and in time
 	for _, conn := range locked {
 		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := <-round; err != nil {
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

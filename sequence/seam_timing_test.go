@@ -12,18 +12,18 @@ type Timing struct {
 	link.Timing
 	group.Patience
 
-	Follow, FollowRarely       time.Duration
-	Beat, Stale, Tenure        time.Duration
-	Fill, Lack                 time.Duration
-	LastBackoff, LeastPatience time.Duration
-	EditSilence, Unknown, Idle time.Duration
-	ClockLook, ClockAgain      time.Duration
-	ClockOff                   time.Duration
+	Follow, FollowRarely, Round time.Duration
+	Beat, Stale, Tenure         time.Duration
+	Fill, Lack                  time.Duration
+	LastBackoff, LeastPatience  time.Duration
+	EditSilence, Unknown, Idle  time.Duration
+	ClockLook, ClockAgain       time.Duration
+	ClockOff                    time.Duration
 }
 
 func timingOf(t *timing) Timing {
 	return Timing{
-		Timing: t.Timing, Follow: t.follow, FollowRarely: t.followRarely, Beat: t.beat, Stale: t.stale, Tenure: t.tenure,
+		Timing: t.Timing, Follow: t.follow, FollowRarely: t.followRarely, Round: t.round, Beat: t.beat, Stale: t.stale, Tenure: t.tenure,
 		Fill: t.fill, Lack: t.lack, Patience: t.Patience, LastBackoff: t.lastBackoff, LeastPatience: t.leastPatience,
 		EditSilence: t.editSilence, Unknown: t.unknown, Idle: t.idle, ClockLook: t.clockLook, ClockAgain: t.clockAgain,
 		ClockOff: t.clockOff,
@@ -47,6 +47,7 @@ func changeTiming(t *timing, f func(*Timing)) {
 	}{
 		{&t.follow, was.Follow, now.Follow},
 		{&t.followRarely, was.FollowRarely, now.FollowRarely},
+		{&t.round, was.Round, now.Round},
 		{&t.beat, was.Beat, now.Beat},
 		{&t.stale, was.Stale, now.Stale},
 		{&t.tenure, was.Tenure, now.Tenure},

@@ -105,7 +105,7 @@ func (proc *process) running() bool {
 
 // copyLasts is for how long a process that is started at the same moment may have the lock of a
 // directory which is none of its own: it has all files of this process until it runs its program.
-const copyLasts = time.Second
+const copyLasts = 3 * time.Second
 
 // lockDir takes the lock of a server's directory, since two servers on one data directory would
 // wait for each other for minutes. The lock belongs to the open file, which the server inherits. So

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
@@ -129,11 +130,24 @@ func Main(m *testing.M, opts ...Option) {
 		code = failed(code, err)
 	}
 	if code == 0 && cfg.checkLeaks {
-		if err := goleak.Find(cfg.leakOpts...); err != nil {
+		if err := FindLeaks(cfg.leakOpts...); err != nil {
 			code = failed(code, err)
 		}
 	}
 	os.Exit(code)
+}
+
+// leaksLast is for how long a goroutine may take to end. On a busy machine it may stand still for
+// seconds.
+const leaksLast = 10 * time.Second
+
+// FindLeaks reports goroutines that do not end.
+func FindLeaks(opts ...goleak.Option) error {
+	for end := time.Now().Add(leaksLast); ; {
+		if err := goleak.Find(opts...); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // failed prints err and returns an exit code that is not 0.

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -371,14 +372,22 @@ func oneKey(ctx context.Context, p *proxy, sequence string) (got taken, err erro
 	return got, err
 }
 
-// eventually tries until there is no error, for a limited time, and returns the last error.
+// errLate is the cause of an error that was still there when its time was over. A busy machine may
+// have needed longer.
+var errLate = errors.New("not in time")
+
+// eventually tries until there is no error, for a limited time. The last error is errLate, too.
 func eventually(ctx context.Context, limit time.Duration, try func() error) error {
 	until := time.Now().Add(limit)
 	for {
 		err := try()
-		if err == nil || time.Now().After(until) {
+		switch {
+		case err == nil:
+			return nil
+		case time.Now().After(until):
+			return fmt.Errorf("%w: within %v: %w", errLate, limit, err)
+		case !await.Pause(ctx, 50*time.Millisecond):
 			return err
 		}
-		await.Pause(ctx, 50*time.Millisecond)
 	}
 }

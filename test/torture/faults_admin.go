@@ -126,18 +126,21 @@ func forceWithStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := a.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	since := n.world.clock.now()
-	err = n.world.admin(ctx, b, restartText)
-	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil, undone: err != nil})
-	errCont := a.signal(syscall.SIGCONT)
 	name := fmt.Sprintf("process %d", a.pid())
-	switch {
-	case err == nil:
-		return errors.Join(fmt.Errorf("the sequence was restarted although %s held numbers of it", name), errCont)
-	case !strings.Contains(err.Error(), name) && !n.clockJumped(since):
-		return errors.Join(fmt.Errorf("the refusal does not name %s: %w", name, err), errCont)
+	again := false
+	err = eventually(ctx, healWithin, func() error {
+		since := n.world.clock.now()
+		err := n.world.admin(ctx, b, restartText)
+		n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil, undone: err != nil})
+		if again = err == nil; !again && !strings.Contains(err.Error(), name) && !n.clockJumped(since) {
+			return fmt.Errorf("the refusal does not name %s: %w", name, err) // the server may stand still
+		}
+		return nil
+	})
+	if again {
+		err = fmt.Errorf("the sequence was restarted although %s held numbers of it", name)
 	}
-	return errCont
+	return errors.Join(err, a.signal(syscall.SIGCONT))
 }
 
 // restoreRow sets a row back, as a restored backup does. The one proxy that gives its numbers has
@@ -288,19 +291,23 @@ func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer n.world.stepping.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
-	for _, what := range []string{"REMOVE", "ADD"} {
-		text := fmt.Sprintf("SEQPROXY %s SEQUENCE SERVER '%s'", what, n.world.addressOf(s))
-		err := n.world.admin(ctx, n.someProxy(rng), n.world.estate.change(text))
-		if err != nil {
-			return err
+	remove := n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s)))
+	err = eventually(ctx, healWithin, func() error {
+		err := n.world.admin(ctx, n.someProxy(rng), remove)
+		if err != nil && strings.Contains(err.Error(), n.world.addressOf(s)+" is no member") {
+			return nil // an attempt before has removed it, and its answer was lost
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return eventually(ctx, healWithin, func() error { return n.world.addAgain(ctx, n.someProxy(rng), s) })
 }
 
 // addAgain makes a sequence server a member, whether or not it is one.
-func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
-	err := n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", n.world.addressOf(s))))
+func (w *world) addAgain(ctx context.Context, p *proxy, s *server) error {
+	err := w.admin(ctx, p, w.estate.change(fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", w.addressOf(s))))
 	if err != nil && strings.Contains(err.Error(), "is a member already") {
 		return nil
 	}
@@ -363,7 +370,7 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if back := s.Restart(ctx); back != nil || err != nil {
 		return errors.Join(err, back)
 	}
-	return eventually(ctx, healWithin, func() error { return n.addAgain(ctx, n.someProxy(rng), s) })
+	return eventually(ctx, healWithin, func() error { return n.world.addAgain(ctx, n.someProxy(rng), s) })
 }
 
 // killCoordinator kills the proxy that changes the set of sequence servers, somewhere in between.
@@ -427,6 +434,6 @@ func (n *nemesis) wholeAgain(ctx context.Context, rng *rand.Rand, s *server) err
 		if err != nil && !strings.Contains(err.Error(), "is no member") {
 			return err
 		}
-		return n.addAgain(ctx, p, s)
+		return n.world.addAgain(ctx, p, s)
 	})
 }

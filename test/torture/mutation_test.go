@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -161,7 +162,7 @@ func clockSetBack(s *scenario) {
 // A key takes a while at one proxy, so that some are under way at midnight. The other proxy gives
 // as many of the day that begins.
 func throughMidnight(s *scenario) {
-	midnight := time.Now().Truncate(time.Second).Add(2 * time.Second)
+	midnight := time.Now().Truncate(time.Second).Add(4 * time.Second)
 	s.must(writeZone(s.w.zoneFile(), []dayChange{{midnight, 1}}))
 	s.must(s.w.admin(context.Background(), s.w.proxies[1], createDays(days)))
 	s.takeOf(days, 0, 1)
@@ -248,13 +249,18 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			begun := time.Now()
-			cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.count=5", "-test.failfast", "-test.run", "^"+test+"$")
-			cmd.Env = append(os.Environ(), planted.Variable+"="+string(name))
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "was given") {
-				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", test, err, out)
+			var said strings.Builder
+			for attempt := range 5 { // one may fail for another reason on a busy machine
+				cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.run", "^"+test+"$")
+				cmd.Env = append(os.Environ(), planted.Variable+"="+string(name))
+				out, err := cmd.CombinedOutput()
+				if err != nil && strings.Contains(string(out), "was given") {
+					t.Logf("%s found it in attempt %d, after %s", test, attempt+1, time.Since(begun).Round(100*time.Millisecond))
+					return
+				}
+				fmt.Fprintf(&said, "%v\n%s\n", err, out)
 			}
-			t.Logf("%s found it in attempt %d, after %s", test, strings.Count(string(out), "=== RUN   "+test+"\n"), time.Since(begun).Round(100*time.Millisecond))
+			t.Errorf("%s found no duplicate with the planted fault:\n%s", test, &said)
 		})
 	}
 }

@@ -51,15 +51,16 @@ func newNemesis(w *world) *nemesis {
 
 // rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when
 // all are healed. Each fault comes before any comes again. Where a busy machine needs longer it
-// goes on until there were least, for no more than three times as long.
-func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, least int, rng *rand.Rand) {
+// goes on until so many different ones were made, or all, for no more than three times as long.
+func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, different int, rng *rand.Rand) {
 	begun := time.Now()
-	until := begun.Add(limit)
+	until, last := begun.Add(limit), begun.Add(3*limit)
+	different = min(different, len(all))
 	running := make(chan struct{}, atOnce) // also counts for faults that need to be alone: these fill it
 	var group sync.WaitGroup
 	defer group.Wait()
 	var deck []fault
-	for i := 0; ctx.Err() == nil && (time.Now().Before(until) || n.count() < least && time.Since(begun) < 3*limit); i++ {
+	for i := 0; ctx.Err() == nil && (time.Now().Before(until) || n.different() < different && time.Now().Before(last)); i++ {
 		if len(deck) == 0 {
 			for _, f := range all {
 				for range f.weight {
@@ -76,7 +77,11 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, le
 		deck = slices.Insert(deck, min(len(deck), 3), n.again()...)
 		one := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
 		pause := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
-		if f.takes > 0 && time.Until(until) < f.takes {
+		end := until
+		if n.timesMade(f) == 0 {
+			end = last
+		}
+		if f.takes > 0 && time.Until(end) < f.takes {
 			await.Pause(ctx, time.Millisecond)
 			continue
 		}
@@ -101,6 +106,8 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, le
 				n.mu.Lock()
 				n.busy = append(n.busy, f)
 				n.mu.Unlock()
+			case errors.Is(err, errLate):
+				n.blame("%s: %s: %v", notHealed, f.name, err)
 			case err != nil:
 				n.blame("%s: %v", f.name, err)
 			}
@@ -109,14 +116,18 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, le
 	}
 }
 
-// count returns how many faults happened.
-func (n *nemesis) count() (sum int) {
+// different returns how many different faults happened.
+func (n *nemesis) different() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, m := range n.made {
-		sum += m
-	}
-	return sum
+	return len(n.made)
+}
+
+// timesMade returns how often a fault happened.
+func (n *nemesis) timesMade(f fault) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.made[f.name]
 }
 
 // oneOfEach puts one of each fault before the others. Those in the background come first, as they

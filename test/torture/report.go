@@ -37,9 +37,12 @@ type Report struct {
 
 func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
 
+// notHealed begins what is said of something that did not work in time.
+const notHealed = "NOT HEALED"
+
 // late are findings that may also come from a machine too busy for all these processes: something
 // took longer than it should.
-var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", "NOT HEALED"}
+var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", notHealed}
 
 // OnlyLate reports whether all findings are that something took too long. Such a run may be
 // repeated; a key that came twice, a wrong order or answer, counters that do not add up and a leak

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Seed     uint64
 	Time     time.Duration // duration of the faults; starting, healing and checks come on top
-	Least    int           // as many faults, even if a busy machine needs up to three times Time for them
+	Least    int           // as many different faults, or all, even if a busy machine needs up to three times Time for them
 	Proxies  int           // 0 is 3
 	Estate   string        // the sequence servers, one of Estates; "": the seed chooses
 	Seqproxy string        // the program
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	say("%s, %d proxies (cache/cover %v), %s; clients start", w.estate, o.Proxies, w.caches, o.Server)
 	asking := time.Now()
 	clients := startClients(w, all, rng, o.Pause, nil)
-	err = eventually(ctx, healWithin, func() error {
+	err = eventually(ctx, backWithin, func() error {
 		if idle := clients.idle(0); len(idle) > 0 {
 			return fmt.Errorf("no success before the first fault: %v", idle)
 		}
@@ -89,10 +89,9 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if err == nil {
 		say("faults begin, for %v", o.Time)
 		some := chosen(o.Only, w)
+		some = slices.DeleteFunc(some, func(f fault) bool { return f.takes >= o.Time })
 		for _, f := range some {
-			if f.takes < o.Time {
-				r.possible = append(r.possible, f.name)
-			}
+			r.possible = append(r.possible, f.name)
 		}
 		if len(r.possible) == 0 {
 			clients.end()
@@ -175,7 +174,7 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 	// Each server commits in turn. Where the disk stalls, as beside another test that writes much,
 	// every commit on it does, and together they may take longer than allocate_timeout.
 	create := func(text string) error {
-		return eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) })
+		return eventually(ctx, backWithin, func() error { return w.admin(ctx, w.proxies[0], text) })
 	}
 	if w.several() {
 		for _, name := range sharedSequences[:3] {
@@ -185,7 +184,7 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 		}
 	}
 	for _, s := range w.members[1:] {
-		if err := w.admin(ctx, w.proxies[0], w.estate.change("SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].Addr()+"'")); err != nil {
+		if err := eventually(ctx, backWithin, func() error { return w.addAgain(ctx, w.proxies[0], s) }); err != nil {
 			return err
 		}
 	}
@@ -222,7 +221,7 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 		return nil
 	})
 	if err != nil {
-		wrong = append(wrong, "NOT HEALED: "+err.Error())
+		wrong = append(wrong, notHealed+": "+err.Error())
 	}
 	n := newNemesis(w)
 	for _, p := range w.proxies {
@@ -232,7 +231,7 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 			}
 			o, err := n.probe(ctx, p, name)
 			if err != nil {
-				wrong = append(wrong, "NOT HEALED: "+err.Error())
+				wrong = append(wrong, notHealed+": "+err.Error())
 			}
 			probes = append(probes, o)
 		}
