@@ -96,8 +96,9 @@ func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the wait for %d sessions has ended; shard %s stays paused: %w", busy, strings.Join(paused, ", "), ctx.Err())
 	case busy > 0:
-		return noted(mysql.ER_UNKNOWN_ERROR, "%d sessions still have a statement or a transaction on shard %s, which go on; no new ones begin. PAUSE again waits for them again",
-			busy, strings.Join(paused, ", ")), nil
+		// An error, since a program that runs it must not go on, and prints no warning.
+		return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: shard %s is paused, but %d sessions still have a statement or a transaction there, which go on. Run SEQPROXY PAUSE again: it waits for them again",
+			strings.Join(paused, ", "), busy)
 	}
 	return done("paused: " + strings.Join(paused, ", ")), nil
 }

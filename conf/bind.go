@@ -12,7 +12,7 @@ type Bind struct {
 	// required; `table.column` in every schema, or `schema.table.column`, spelled as on the
 	// servers; a name with a dot in back-quotes. One column of a table
 	Column ColumnName `toml:"column" reload:"now"`
-	// required; the name of the sequence; if there is none, see `unknown_sequence`
+	// required; the name of the sequence
 	Sequence string `toml:"sequence" reload:"now"`
 }
 

@@ -74,8 +74,8 @@ type Config struct {
 	// when the server gets a number of `SELECT NEXTVAL` as its LAST_INSERT_ID(): `"auto"`, before
 	// statements that may read it; `"exact"`, before every statement, for triggers and views
 	LastInsertID LastInsertID `toml:"last_insert_id" oneof:"auto,exact" reload:"now"`
-	// NEXTVAL of an unknown name: `"error"` is 4091; `"create"` creates it, whoever asks; `"relay"`
-	// asks the server, for [MariaDB's own sequences](sequences.md#beside-mariadbs-own)
+	// NEXTVAL of an unknown name: `"error"` is 4091; `"create"` creates it, whoever asks, from 1 on;
+	// `"relay"` asks the server, for [MariaDB's own sequences](sequences.md#beside-mariadbs-own)
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 	// an INSERT of several rows without keys, of a [kind](kinds.md) whose keys are not a step
 	// apart: `"refuse"` is error 1235; `"first"` fills them in, and drivers know the first key only

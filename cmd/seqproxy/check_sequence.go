@@ -231,6 +231,6 @@ func (k *connected) boundSequences(exists map[string]bool) {
 			f = k.at("configuration")
 		}
 		f.Wrong("bind", fmt.Sprintf("bind[%q].sequence names %q, which is no sequence", b.Column, b.Sequence),
-			fmt.Sprintf("CREATE SEQUENCE %s, said to the proxy by one of admin_users; or unknown_sequence = \"create\"", quoteName(b.Sequence)))
+			fmt.Sprintf("CREATE SEQUENCE %s START WITH n, with n above all keys of the column on all shards, said to the proxy by one of admin_users", quoteName(b.Sequence)))
 	}
 }

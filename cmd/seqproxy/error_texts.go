@@ -13,7 +13,7 @@ var errorTexts = []struct {
 	errors  []errorEntry
 }{
 	{"Keys", []errorEntry{
-		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name`; or `unknown_sequence = \"create\"`"},
+		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name OWNED BY table.column`, above the keys that are there; or `unknown_sequence = \"create\"`, from 1 on"},
 		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md))"},
 		{4085, "HY000", "options contradict each other, or do not fit the column `id`", "the text names them"},
 		{1050, "42S01", "CREATE SEQUENCE: the name is taken", "IF NOT EXISTS, or another name"},

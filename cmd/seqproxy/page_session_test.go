@@ -89,6 +89,9 @@ func (s *session) rename(address, admin, http string) {
 	for i := 0; i < len(pairs); i += 2 {
 		back[i], back[i+1] = pairs[i+1], pairs[i]
 	}
+	if host, port, err := net.SplitHostPort(address); err == nil { // one that no application knows
+		pairs = append(pairs, "-h 127.0.0.1 -P 4316", "-h "+host+" -P "+port)
+	}
 	back = append(back, "127.0.0.1:0", "127.0.0.1:4306")
 	s.names, s.back = strings.NewReplacer(pairs...), strings.NewReplacer(back...)
 }
