@@ -31,6 +31,22 @@ func (o *oracle) meets(t testing.TB, p *pair) {
 	p.Direct.query(fmt.Sprintf("ALTER TABLE photos AUTO_INCREMENT = %d", o.nextNumber(t, "photos")))
 }
 
+// IGNORE makes 0 of a text that is no number, in strict modes, too. The server would number that
+// row.
+func TestATextOfWhichIGNOREMakesZeroIsNoKey(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	for _, key := range []string{"", "abc", "-"} {
+		o.fresh(t)
+		c := o.Conn(t, o.Schemas[0], nil)
+		if _, err := c.ExecContext(t.Context(), "INSERT IGNORE INTO photos (id, title) VALUES (?, ?)", key, "a"); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+		if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE id > 1000"); got != "1" {
+			t.Errorf("%q: got %s rows with a number of the sequence, want 1", key, got)
+		}
+	}
+}
+
 func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
 	title := func(s string) argument { return textArg(text, s) }
@@ -81,6 +97,7 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 				{"INSERT INTO photos (title, parent) VALUES (?, LAST_INSERT_ID())", []execution{{title("a")}, {title("b")}}},
 				{"INSERT INTO photos (parent, title) VALUES (LAST_INSERT_ID(), ?), (LAST_INSERT_ID() + ?, '')", []execution{{title("a"), integer(long, 1)}}},
 				{"REPLACE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT IGNORE INTO photos (id, title) VALUES (?, ?)", []execution{{title("0"), title("a")}, {title("120"), title("b")}}},
 				{"INSERT IGNORE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
 				{"INSERT IGNORE INTO photos (id, n, parent) VALUES (?, 5, LAST_INSERT_ID())", []execution{{null(long)}, {integer(long, 0)}}},
 				{"INSERT INTO photos (title, n) VALUES (?, 5) ON DUPLICATE KEY UPDATE title = ?", []execution{{title("a"), title("b")}, {title("c"), title("d")}}},

@@ -1,6 +1,10 @@
 package statement
 
-import "seqproxy/statement/lex"
+import (
+	"slices"
+
+	"seqproxy/statement/lex"
+)
 
 // CountedText is what Counted finds in the text of a statement.
 type CountedText struct {
@@ -71,7 +75,8 @@ type countReader struct {
 	refusal string
 
 	update bool // the statement is an UPDATE
-	depth  int
+	depth  int  // without the parentheses around the rows' query
+	around int  // these
 	calls  int  // index into st.Calls
 	folded int  // depth of the function call whose arguments a server may evaluate only once; 0: none
 	writes bool // the expressions are those of the rows that are written
@@ -82,8 +87,11 @@ type countReader struct {
 	each   uint64 // NEXTVALs of ON DUPLICATE KEY UPDATE
 
 	inList bool     // in a select list
-	counts bool     // its current item has a NEXTVAL
+	item   uint64   // its current one, from 1 on
+	counts bool     // it has a NEXTVAL
+	star   bool     // an item before it, or it, stands for several columns
 	names  [][]byte // aliases of such items
+	places []uint64 // their positions; 0: any
 	refers bool     // in GROUP BY, HAVING or ORDER BY, which may refer to items
 
 	limited bool // a LIMIT is not that of all rows
@@ -92,7 +100,7 @@ type countReader struct {
 // token handles the current token. prev is the one before.
 func (r *countReader) token(prev *lex.Lexer) {
 	switch {
-	case r.refers && r.st.refersToNumber(r.names, &r.Lexer, prev):
+	case r.refers && (r.refersByName() || r.depth == 0 && r.refersByPlace(prev)):
 		r.refusal = errReferred
 		return
 	case r.refers && r.depth == 0 && r.Kind == lex.Word && severalGroupings(&r.Lexer):
@@ -102,10 +110,17 @@ func (r *countReader) token(prev *lex.Lexer) {
 	case r.calls < len(r.st.Calls) && r.Start == r.st.Calls[r.calls].Start:
 		r.call()
 		return
-	case r.inList && r.depth == 0 && (r.Is(',') || listEnds(&r.Lexer)):
+	case r.inList && r.depth == 0 && (r.Is(',') || r.Is(')') || listEnds(&r.Lexer)):
 		r.endItem(prev)
+	case r.inList && r.depth == 0 && r.Is('*'):
+		r.star = r.star || prev.Kw == lex.KwSelect || prev.Is(',') || prev.Is('.')
 	}
 	switch {
+	case r.Is('(') && r.opensQuery(prev):
+		r.around++
+	case r.Is(')') && r.depth == 0 && r.around > 0:
+		r.around--
+		r.limited, r.text.Limit = true, 0
 	case r.Is('('):
 		r.open(prev)
 	case r.Is(')'):
@@ -115,7 +130,7 @@ func (r *countReader) token(prev *lex.Lexer) {
 		r.depth--
 	case r.Kw == lex.KwIgnore && !indexFollows(r.Lexer):
 		r.refusal = "NEXTVAL for each row with IGNORE, which would keep rows without a number,"
-	case r.Kw == lex.KwReturning:
+	case r.Kw == lex.KwReturning && r.depth <= 0:
 		r.refusal = "NEXTVAL for each row with RETURNING, which may send rows before the numbers run out,"
 	case r.depth <= 0: // there may be too many closing ones
 		r.outermost()
@@ -148,10 +163,29 @@ func (r *countReader) call() {
 
 // endItem ends an item of the select list, or the list. prev is the last token of the item.
 func (r *countReader) endItem(prev *lex.Lexer) {
-	if r.counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // possibly an alias
-		r.names = append(r.names, r.st.arena.Decode(prev))
+	if r.counts {
+		if prev.Kind == lex.Word || prev.Kind == lex.Quoted { // possibly an alias
+			r.names = append(r.names, r.st.arena.Decode(prev))
+		}
+		place := r.item
+		if r.star {
+			place = 0
+		}
+		r.places = append(r.places, place)
 	}
 	r.inList, r.counts = r.Is(','), false
+	r.item++
+}
+
+// opensQuery reports whether an opening parenthesis is one around the query of the rows. prev is
+// the token before. That of a WITH stands behind AS.
+func (r *countReader) opensQuery(prev *lex.Lexer) bool {
+	if r.inRows || r.depth > 0 || prev.Kw == lex.KwAs {
+		return false
+	}
+	l := r.Lexer
+	l.Next()
+	return l.Kw == lex.KwSelect || l.Kw == lex.KwWith || l.Is('(')
 }
 
 // open handles an opening parenthesis. prev is the token before.
@@ -181,6 +215,7 @@ func (r *countReader) outermost() {
 		r.writes = r.writes && !r.update
 	case lex.KwSelect:
 		r.refers, r.inList, r.inRows = false, true, true
+		r.item, r.star = 1, false
 	case lex.KwOn:
 		r.refers = false
 		if p := r.Lexer; !r.text.Updates {
@@ -193,7 +228,7 @@ func (r *countReader) outermost() {
 			r.values, r.inRows = true, true
 		}
 	case lex.KwSet:
-		r.writes = r.writes || r.update
+		r.writes, r.inRows = r.writes || r.update, true
 	case lex.KwWhere:
 		r.writes = r.writes && !r.update
 	case lex.KwUnion, lex.KwExcept, lex.KwIntersect:
@@ -233,19 +268,27 @@ func listEnds(l *lex.Lexer) bool {
 	return false
 }
 
-// refersToNumber reports whether the current token of a GROUP BY, HAVING or ORDER BY may refer to
-// an item with a NEXTVAL, by its name or its position.
-func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
-	switch {
-	case len(names) > maxReferred:
-		return true
-	case (l.Kind == lex.Number || l.Is('?')) && (prev.Kw == lex.KwBy || prev.Is(',')):
-		return true
-	case l.Kind != lex.Word && l.Kind != lex.Quoted || l.AfterDot:
+// refersByPlace reports whether the current token of a GROUP BY or ORDER BY may be the position of
+// an item with a NEXTVAL. prev is the token before.
+func (r *countReader) refersByPlace(prev *lex.Lexer) bool {
+	if r.Kind != lex.Number && !r.Is('?') || prev.Kw != lex.KwBy && !prev.Is(',') {
 		return false
 	}
-	name := st.arena.Decode(l)
-	for _, alias := range names {
+	n, ok := lex.ParseUint(r.Src[r.Start:r.End])
+	return !ok || slices.ContainsFunc(r.places, func(place uint64) bool { return place == 0 || place == n })
+}
+
+// refersByName reports whether the current token of a GROUP BY, HAVING or ORDER BY may refer to an
+// item with a NEXTVAL by its name.
+func (r *countReader) refersByName() bool {
+	switch {
+	case len(r.names) > maxReferred:
+		return true
+	case r.Kind != lex.Word && r.Kind != lex.Quoted || r.AfterDot:
+		return false
+	}
+	name := r.st.arena.Decode(&r.Lexer)
+	for _, alias := range r.names {
 		if lex.SameName(alias, name) || !lex.ASCII(alias) {
 			return true
 		}

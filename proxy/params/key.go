@@ -28,6 +28,7 @@ type Key struct {
 	rows     []keyRow
 	Explicit []uint64 // numbers in the text itself
 	plain    bool     // the number is made LAST_INSERT_ID() here
+	ignore   bool     // the statement has IGNORE: the server makes 0 of a text that is no number
 }
 
 // keyRow is a row that may get a number.
@@ -55,7 +56,7 @@ type hiddenKey struct {
 // hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
 // are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
-	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain}
+	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore}
 	var keys []hiddenKey
 	in, key := k.Insertion, &k.Key
 	if k.Listed {
@@ -293,7 +294,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 				if m.EmptyIsNull && kind == statement.ValueText {
 					return protocol.NotSupported("%s", plan.MayBeNull(k.Binding))
 				}
-				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict)
+				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict || p.Key.ignore)
 			case statement.ValueOpaque:
 				return protocol.NotSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
 					k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
