@@ -200,11 +200,11 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 	if last > 1450 {
 		t.Errorf("400 numbers end at %d", last)
 	}
-	for _, id := range f.ids(t, "photos") {
-		if id+60 < last {
-			t.Errorf("rows at %d, want all near %d", f.ids(t, "photos"), last)
-		}
-	}
+	eventually(t, "all rows are near the last number", func() bool {
+		// One may be left out for a moment.
+		last = mustTake(t, s, "photos", 3) + 2
+		return slices.Min(f.ids(t, "photos"))+60 >= last
+	})
 	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, sequence.ErrSeveral) {
 		t.Errorf("a run that is longer than a block: got %v", err)
 	} else {
