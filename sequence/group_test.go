@@ -334,6 +334,7 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 		refusedWith(t, func() error { return a.Avoid(t.Context(), []byte(name), []uint64{1_000_000}) }, "fail-over")
 	}
 	e.Mend(t, 1)
+	e.CatchUp(t, 1, 0)
 	a.waits(usualPatience)
 	for _, name := range names {
 		if err := a.Avoid(t.Context(), []byte(name), []uint64{2_000_000}); err != nil {
@@ -366,6 +367,7 @@ func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 		t.Error("avoided where no replica has it")
 	}
 	e.Mend(t, 1)
+	e.CatchUp(t, 1, 0)
 	a.waits(usualPatience)
 	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{500}); err != nil {
 		t.Error(err)
@@ -442,6 +444,7 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 		t.Errorf("what was created: got %d, %v", got, err)
 	}
 	e.Mend(t, 1)
+	e.CatchUp(t, 1, 0)
 	a.waits(usualPatience)
 	mustCreate(t, a.Sequences, anew)
 	if err := e.Nodes[0].Kill(); err != nil {
@@ -466,6 +469,7 @@ func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	_, err := a.Create(t.Context(), anew)
 	wantText(t, err, `sequence "users" was replaced, but a fail-over could`)
 	e.Mend(t, 1)
+	e.CatchUp(t, 1, 0)
 	a.waits(usualPatience)
 	mustCreate(t, a.Sequences, anew)
 	if err := e.Nodes[0].Kill(); err != nil {
