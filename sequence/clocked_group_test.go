@@ -97,15 +97,18 @@ func TestAFailOverOfAPairLeavesTheWorkers(t *testing.T) {
 	e := startEstate(t, 2)
 	k, l := snow(t), new(keyLedger)
 	looks := func(o *sequence.Options) {
-		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 2 * time.Second }) // which is the least cover
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 4 * time.Second }) // which is the least cover
 	}
 	any, one := e.join(t, "any", &given{}, looks), e.join(t, "one", &given{}, looks, workerID(200))
 	mustCreate(t, any.Sequences, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 1})
 	_, worker, _ := k.Decompose(l.take(t, any.Sequences, "photos", 1))
 	wantWorker(t, k, l, one.Sequences, 200)
-	for _, m := range []*member{any, one} { // they reserve none in the next two seconds
-		eventually(t, "ticks are reserved", func() bool { return m.BySequence()[0].CachedFor > 3*time.Second })
-	}
+	// Not soon again, as those last for eight seconds; so none is reserved while the links are cut.
+	eventually(t, "ticks are reserved", func() bool {
+		return min(any.BySequence()[0].CachedFor, one.BySequence()[0].CachedFor) > 5*time.Second
+	})
+	any.cut(0)
+	one.cut(0)
 	e.CatchUp(t, 1, 0)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)

@@ -256,6 +256,25 @@ func settled(t testing.TB, s *sequence.Sequences, name string) {
 	})
 }
 
+// refusedWith waits until try is refused with a text that has every part. On a busy machine the
+// error may have another cause at first.
+func refusedWith(t testing.TB, try func() error, parts ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("an error that contains %q", parts), func() bool {
+		err := try()
+		if err == nil {
+			t.Fatalf("got no error, want one that contains %q", parts)
+		}
+		for _, part := range parts {
+			if !strings.Contains(err.Error(), part) {
+				t.Log(err)
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // wantText fails unless err's text has every part.
 func wantText(t testing.TB, err error, parts ...string) {
 	t.Helper()

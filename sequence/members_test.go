@@ -200,11 +200,11 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 	if last > 1450 {
 		t.Errorf("400 numbers end at %d", last)
 	}
-	for _, id := range f.ids(t, "photos") {
-		if id+60 < last {
-			t.Errorf("rows at %d, want all near %d", f.ids(t, "photos"), last)
-		}
-	}
+	eventually(t, "all rows are near the last number", func() bool {
+		// One may be left out for a moment.
+		last = mustTake(t, s, "photos", 3) + 2
+		return slices.Min(f.ids(t, "photos"))+60 >= last
+	})
 	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, sequence.ErrSeveral) {
 		t.Errorf("a run that is longer than a block: got %v", err)
 	} else {
@@ -425,19 +425,13 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	f[2].restart(t)
 
 	maker := f.open(t, blocks(10), steadySize(10), patience(2*time.Second), func(o *sequence.Options) { o.CreateUnknown = true })
-	eventually(t, "the error says which servers are missing", func() bool {
+	refusedWith(t, func() error {
 		n, err := maker.Take(t.Context(), []byte("late"), 1)
 		if !errors.As(err, new(*sequence.UnavailableError)) {
 			t.Fatalf("got %d, %v, want an UnavailableError", n, err)
 		}
-		for _, part := range []string{`sequence "late"`, "too few sequence servers can be reached", f[0].server.Addr() + ": ", f[1].server.Addr() + ": "} {
-			if !strings.Contains(err.Error(), part) {
-				t.Log(err) // on a busy machine it may have another cause at first
-				return false
-			}
-		}
-		return true
-	})
+		return err
+	}, `sequence "late"`, "too few sequence servers can be reached", f[0].server.Addr()+": ", f[1].server.Addr()+": ")
 	if exists, err := maker.Exists(t.Context(), []byte("late")); exists || err == nil {
 		t.Errorf("asked whether it is known: got %v, %v, want an error", exists, err)
 	}

@@ -69,7 +69,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 // demands.
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withAll(t, map[string]uint64{"albums": 0})
-	s := p.open(t, cacheSize(10), patience(2*time.Second))
+	s := p.open(t, cacheSize(10))
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cover: 20})
 	rates := map[string]float64{"photos": 100, "albums": 50}
 	covers := map[string]float64{"photos": 20, "albums": sequence.DefaultOutageCover.Seconds()}
@@ -94,6 +94,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		}
 	}
 	p.kill(t)
+	sequence.Inside(s).Waits(2 * time.Second)
 	for name, rate := range rates {
 		cached := sequence.Inside(s).Cached(name)
 		if float64(cached) < rate*covers[name] {

@@ -63,9 +63,10 @@ func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 // connection, and not with each attempt.
 func TestAServerThatWasMadeReadOnlyIsWrittenToNoMore(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, patience(2*time.Second), steadySize(2))
+	s := p.open(t, steadySize(2))
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
+	sequence.Inside(s).Waits(2 * time.Second)
 	p.exec(t, "SET GLOBAL read_only = 1")
 	before, failed := p.id(t, "photos"), 0
 	eventually(t, "many attempts fail", func() bool {
@@ -83,7 +84,7 @@ func TestAServerThatWasMadeReadOnlyIsWrittenToNoMore(t *testing.T) {
 // with a connection to the old one gives no number of it.
 func TestAnOrderSequenceThatWasAlteredOnAServerMadeReadOnlyGivesNothing(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withAll(t, nil)
-	s := p.open(t, patience(2*time.Second))
+	s := p.open(t)
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(t, s, "photos", 1)
 	mustTake(t, s, "photos", 1)

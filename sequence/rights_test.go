@@ -87,12 +87,13 @@ func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
 	as := p.user(t, "SELECT, INSERT")
 	p.grant(t, as, "UPDATE, DELETE", "sequence_proxy")
 	s := p.open(t, as, patience(3*time.Second))
-	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	var unavailable *sequence.UnavailableError
-	if !errors.As(err, &unavailable) {
-		t.Errorf("got %v, want an UnavailableError", err)
-	}
-	wantText(t, err, "photos", "UPDATE command denied", "; to mend it: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user")
+	refusedWith(t, func() error {
+		_, err := s.Take(context.Background(), []byte("photos"), 1)
+		if !errors.As(err, new(*sequence.UnavailableError)) {
+			t.Errorf("got %v, want an UnavailableError", err)
+		}
+		return err
+	}, "photos", "UPDATE command denied", "; to mend it: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user")
 }
 
 func TestTableThatTheUserMayNotSeeIsToldAsSuch(t *testing.T) {

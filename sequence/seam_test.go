@@ -40,6 +40,13 @@ func (in Inner) Follows() bool {
 	return in.s.following
 }
 
+// Waits changes how long a caller waits for a number, and nothing else.
+func (in Inner) Waits(d time.Duration) {
+	t := *in.s.tuning.Load()
+	t.AllocateTimeout = d
+	in.s.Tune(t)
+}
+
 // Look asks once what others have changed.
 func (in Inner) Look(ctx context.Context) error { return in.s.follower.Refresh(ctx) }
 

@@ -234,6 +234,7 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 		t.Errorf("got %d waits of %v, %d of them for nothing, want 2", st.Waits, st.Waited, st.Unserved)
 	}
 	link.Mend()
+	sequence.Inside(s).Waits(usualPatience)
 	eventually(t, "the server is back", func() bool {
 		_, err := s.Take(t.Context(), []byte("photos"), 1)
 		return err == nil
