@@ -156,6 +156,9 @@ func (r *recorder) proxy(name string, o sequence.Options, change ...func(*sequen
 		}
 	}
 	o.AllocateTimeout = time.Minute // nothing ends early on a busy machine
+	sequence.ChangeTiming(&o, func(t *sequence.Timing) { // and no member is left out
+		t.Round, t.Stale, t.Tenure = 6*time.Second, 20*time.Second, 10*time.Second
+	})
 	s := openWith(r.t, o, change...)
 	r.proxies[name] = s
 	return s
