@@ -181,7 +181,7 @@ func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
 	e := newEnv(t, setup{Shards: noShards})
 	w, other := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
 	begin := time.Now()
-	w.query("SET wait_timeout = 1")
+	w.alone("SET wait_timeout = 1")
 	if got := w.ended(); len(got) > 0 {
 		t.Errorf("got %q before the end, want nothing, as from the MySQL 8.0.11 that the greeting names", got)
 	}
