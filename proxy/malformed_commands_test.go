@@ -93,7 +93,15 @@ type malformedSession struct {
 }
 
 func (m *malformedSession) open(t testing.TB) {
-	m.w = m.e.Wire(t, m.e.Addr(), m.login)
+	if !eventually(t, "a login in time", func() bool {
+		var err error
+		if m.w, err = m.e.tryWire(t, m.e.Addr(), m.login); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	}) {
+		t.FailNow()
+	}
 	id := uint32(0)
 	for _, sql := range preparedForMalformed {
 		a := m.w.do(protocol.ComStmtPrepare, sql)

@@ -14,7 +14,7 @@ import (
 func TestALongResultHasTheTimeForEachPieceOfItsNumbers(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())
-	const patience, delay = 3 * time.Second, 110 * time.Millisecond // in each direction
+	const patience, delay = 4 * time.Second, 110 * time.Millisecond // in each direction
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {
 		o.Servers[0].Addr, o.AllocateTimeout = link.Addr(), patience
 	}})

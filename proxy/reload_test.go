@@ -232,7 +232,7 @@ func TestASchemaGoesToAnotherShard(t *testing.T) {
 }
 
 func TestAReloadIsRefusedWhoseNewNodeDoesNotAnswer(t *testing.T) {
-	e := newEnv(t, setup{Backend: func(o *backend.Options) { o.ConnectTimeout = 1500 * time.Millisecond }})
+	e := newEnv(t, setup{})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestAReloadIsRefusedWhoseNewNodeDoesNotAnswer(t *testing.T) {
 	defer silent.Close()
 	c := e.Conn(t, e.Schemas[0], nil)
 	err = e.TryReload(func(b *backend.Options, o *proxy.Options) {
-		b.Shards[0].Nodes = []string{silent.Addr().String()}
+		b.Shards[0].Nodes, b.ConnectTimeout = []string{silent.Addr().String()}, time.Second
 		o.Users = nil
 	})
 	var unreachable *backend.UnreachableError

@@ -208,7 +208,7 @@ func TestClientsThatAreTooSlowAreCountedAsSuch(t *testing.T) {
 	e := newEnv(t, setup{Shards: noShards})
 	e.ending(t, "idle for wait_timeout", func() {
 		w := e.Wire(t, e.Addr(), wireLogin{})
-		w.query("SET SESSION wait_timeout = 1")
+		w.alone("SET SESSION wait_timeout = 1")
 		w.ended()
 	}, "timeout")
 

@@ -77,7 +77,7 @@ func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
 		w.send(append(packet(command(protocol.ComQuery, "INSERT INTO t SELECT SLEEP(0.02)")), packet(command(protocol.ComQuit, ""))...))
 		w.nc.Close()
 		e.awaitSessions(t, 0)
-		return value(t, direct, "SELECT COUNT(*) FROM t") == "1"
+		return value(t, direct, "SELECT COUNT(*) FROM t") != "0"
 	})
 }
 

@@ -12,10 +12,12 @@ import (
 )
 
 // patiently is the wait_timeout of servers to which clients of these tests must not be silent for
-// so long, and pause how long they are silent each time.
+// so long, and pause how long they are silent each time. On a busy machine a pause lasts longer.
+// All pauses together are longer than patiently.
 const (
-	patiently = 3 * time.Second
-	pause     = 700 * time.Millisecond
+	patiently = 5 * time.Second
+	pause     = 800 * time.Millisecond
+	pauses    = patiently/pause + 2
 )
 
 // hasty starts a server that ends idle connections soon: wait for those that are not interactive,
@@ -32,7 +34,7 @@ func (w *wire) alone(sql string) []byte {
 }
 
 func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
-	const soon, late = 2 * time.Second, 10 * wireTimeout // ended does not wait for late
+	const soon, late = 4 * time.Second, 10 * wireTimeout // ended does not wait for late
 	serverTLS, clientTLS := testTLS()
 	start := func(wait, interactive time.Duration) *env {
 		server := hasty(t, wait, interactive)
@@ -86,7 +88,7 @@ func TestAClientThatTakesNumbersKeepsItsConnectionAndWhatIsThere(t *testing.T) {
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	createSequence(t, e, "photos")
 	busy := func(w *wire) {
-		for range patiently*3/2/pause + 1 {
+		for range pauses {
 			time.Sleep(pause)
 			w.alone("SELECT NEXTVAL('photos')")
 		}
@@ -166,7 +168,7 @@ func TestConnectionsToOtherShardsAreKeptWhileTheSessionIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.query("USE " + e.Schemas[0])
-	for range patiently*3/2/pause + 1 {
+	for range pauses {
 		time.Sleep(pause)
 		w.query("SELECT 1")
 	}
@@ -181,7 +183,7 @@ func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
 	e := newEnv(t, setup{Shards: noShards})
 	w, other := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
 	begin := time.Now()
-	w.query("SET wait_timeout = 1")
+	w.alone("SET wait_timeout = 1")
 	if got := w.ended(); len(got) > 0 {
 		t.Errorf("got %q before the end, want nothing, as from the MySQL 8.0.11 that the greeting names", got)
 	}
@@ -202,7 +204,7 @@ func TestACommandThatComesSlowlyIsNotEndedByWaitTimeout(t *testing.T) {
 	w.send(statement[:100_000])
 	for part := statement[100_000:]; len(part) > 0; {
 		time.Sleep(pause)
-		n := min(len(part), 400_000)
+		n := min(len(part), len(statement)/int(pauses))
 		w.send(part[:n])
 		part = part[n:]
 	}

@@ -131,7 +131,7 @@ admin_users = ["root"]
 [[user]]
 name = "root"
 [sequence]
-allocate_timeout = "2s"
+allocate_timeout = "5s"
 state_dir = "state"
 [[ticket]]
 table = "ids.tickets64"
