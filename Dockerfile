@@ -1,9 +1,11 @@
 # A container with the program, and the CAs that everybody trusts: no shell, no libraries.
 #
 #   docker build -t seqproxy --build-arg VERSION=$(git describe --tags --always) --build-arg COMMIT=$(git rev-parse HEAD) .
-#   docker run --read-only --stop-timeout 45 -v ./seqproxy.toml:/etc/seqproxy/seqproxy.toml:ro -v seqproxy-state:/var/lib/seqproxy -p 4306:4306 seqproxy
+#   docker run --read-only --stop-timeout 45 -v ./seqproxy:/etc/seqproxy:ro -v seqproxy-state:/var/lib/seqproxy -p 4306:4306 -p 127.0.0.1:4307:4307 seqproxy
 #
-# Inside a container clients come from outside: listen = "0.0.0.0:4306", and http.listen = "0.0.0.0:4308" for Prometheus.
+# The directory has seqproxy.toml and the password files, which user 65532 can read. A reload sees no change of a file
+# that is mounted by itself. Inside a container clients come from outside: listen = "0.0.0.0:4306", admin.listen =
+# "0.0.0.0:4307", and http.listen = "0.0.0.0:4308" for Prometheus.
 # A stop may take as long as drain.grace and drain.timeout say, and 10 seconds for numbers that go back.
 
 FROM golang:1.26 AS build
