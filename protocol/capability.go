@@ -60,8 +60,7 @@ const (
 	ExtendedMetadata
 	// CacheMetadata lets an execution omit definitions that have not changed.
 	CacheMetadata
-	// BulkUnitResults lets COM_STMT_BULK_EXECUTE report on each row if the client asks for that. It is
-	// not in [Relayable]: a server reports 0 as the key of a row that the proxy has filled in.
+	// BulkUnitResults lets COM_STMT_BULK_EXECUTE report on each row if the client asks for that.
 	BulkUnitResults
 )
 
@@ -79,7 +78,7 @@ const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
 	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | VerifyServerCert | RememberOptions |
 	OptionalMetadata | QueryAttributes |
-	Progress | BulkOperations | ExtendedMetadata | CacheMetadata
+	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
 // Common are the flags of Relayable and Compressing that every server since MySQL 5.7 and MariaDB
 // 10.2 has. The greeting offers these while no server can be asked.

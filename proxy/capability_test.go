@@ -237,23 +237,11 @@ func TestEveryCapabilityAloneGivesTheServersBytes(t *testing.T) {
 	c.same(^protocol.LongPassword)
 }
 
-// A server reports 0 as the key of a row that the proxy has filled in.
-func TestInsertIDsOfEachRowAreNotOffered(t *testing.T) {
-	e := newEnv(t, setup{})
-	p := e.Pair(t, 0, wireLogin{})
-	if !p.Direct.hello.Greeting.Capabilities.Has(protocol.BulkUnitResults) {
-		t.Skip("the server has none")
-	}
-	if p.Proxy.hello.Greeting.Capabilities.Has(protocol.BulkUnitResults) {
-		t.Error("the proxy offers them")
-	}
-}
-
 // framingFlags change what bytes mean. No server has all of them.
 var framingFlags = []protocol.Capability{
 	protocol.DeprecateEOF, protocol.SessionTrack, protocol.QueryAttributes, protocol.OptionalMetadata, protocol.MultiStatements,
 	protocol.MultiResults, protocol.PSMultiResults, protocol.ConnectWithDB, protocol.Progress, protocol.BulkOperations,
-	protocol.ExtendedMetadata, protocol.CacheMetadata,
+	protocol.ExtendedMetadata, protocol.CacheMetadata, protocol.BulkUnitResults,
 }
 
 // Checklist 3.

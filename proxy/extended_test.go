@@ -138,9 +138,9 @@ func (e *env) nextNumber(t testing.TB, name string) uint64 {
 
 // bulk makes the part of COM_STMT_BULK_EXECUTE after the statement's id: rows of integers, "" for
 // NULL.
-func bulk(rows ...[]string) string {
+func bulk(flags uint16, rows ...[]string) string {
 	const sendTypes = 128
-	b := binary.LittleEndian.AppendUint16(nil, sendTypes)
+	b := binary.LittleEndian.AppendUint16(nil, flags|sendTypes)
 	for range rows[0] {
 		b = append(b, mysql.MYSQL_TYPE_VAR_STRING, 0)
 	}
@@ -161,30 +161,39 @@ func TestBulkExecutionsAreAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.BulkOperations, "bulk execution")
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(100))")
-	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: allFraming | protocol.BulkOperations})
-	p.query("TRUNCATE TABLE t")
-	insert := p.prepare("INSERT INTO t VALUES (?, ?)")
-	insert.sequential(protocol.ComStmtBulkExecute, bulk([]string{"1", "one"}, []string{"2", ""}, []string{"3", "three"}), "DELETE FROM t")
-	insert.sequential(protocol.ComStmtBulkExecute, bulk([]string{"1", "one"}, []string{"1", "again"}), "DELETE FROM t")
-	returning := p.prepare("INSERT INTO t (id, a) VALUES (?, ?) RETURNING id, a")
-	returning.sequential(protocol.ComStmtBulkExecute, bulk([]string{"7", "a"}, []string{"8", "b"}), "DELETE FROM t")
-	update := p.prepare("UPDATE t SET a = ? WHERE id = ?")
-	update.sequential(protocol.ComStmtBulkExecute, bulk([]string{"x", "1"}, []string{"y", "2"}), "DELETE FROM t")
-	long := make([][]string, 3000)
-	for i := range long {
-		long[i] = []string{fmt.Sprint(i + 1), strings.Repeat("z", 100)}
+	const unitResults = 64
+	caps := allFraming | protocol.BulkOperations
+	flags := []uint16{0}
+	if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+		caps |= protocol.BulkUnitResults
+		flags = append(flags, unitResults)
 	}
-	insert.sequential(protocol.ComStmtBulkExecute, bulk(long...), "DELETE FROM t")
-	p.prepare("SELECT ? + ?").same(protocol.ComStmtBulkExecute, bulk([]string{"1", "2"}))
-	insert.same(protocol.ComStmtBulkExecute, "\x00\x00")
-	insert.same(protocol.ComStmtBulkExecute, "\x80\x00")
-	insert.same(protocol.ComStmtBulkExecute, "\x80\x00\xfd")
-	insert.same(protocol.ComStmtBulkExecute, "")
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+	for _, f := range flags {
+		p.query("TRUNCATE TABLE t")
+		insert := p.prepare("INSERT INTO t VALUES (?, ?)")
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "one"}, []string{"2", ""}, []string{"3", "three"}), "DELETE FROM t")
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "one"}, []string{"1", "again"}), "DELETE FROM t")
+		returning := p.prepare("INSERT INTO t (id, a) VALUES (?, ?) RETURNING id, a")
+		returning.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"7", "a"}, []string{"8", "b"}), "DELETE FROM t")
+		update := p.prepare("UPDATE t SET a = ? WHERE id = ?")
+		update.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"x", "1"}, []string{"y", "2"}), "DELETE FROM t")
+		long := make([][]string, 3000)
+		for i := range long {
+			long[i] = []string{fmt.Sprint(i + 1), strings.Repeat("z", 100)}
+		}
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, long...), "DELETE FROM t")
+		p.prepare("SELECT ? + ?").same(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "2"}))
+		insert.same(protocol.ComStmtBulkExecute, "\x00\x00")
+		insert.same(protocol.ComStmtBulkExecute, "\x80\x00")
+		insert.same(protocol.ComStmtBulkExecute, "\x80\x00\xfd")
+		insert.same(protocol.ComStmtBulkExecute, "")
+	}
 	p.same(protocol.ComStmtBulkExecute, "\xf0\x00\x00\x00\x00\x00\x00")
 	p.same(protocol.ComStmtBulkExecute, "\xf0\x00")
 	// Without the flag.
 	p = e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
-	p.prepare("INSERT INTO t VALUES (?, ?)").same(protocol.ComStmtBulkExecute, bulk([]string{"1", "one"}))
+	p.prepare("INSERT INTO t VALUES (?, ?)").same(protocol.ComStmtBulkExecute, bulk(0, []string{"1", "one"}))
 	p.same(protocol.ComStmtBulkExecute, "\xf0\x00\x00\x00\x00\x00\x00")
 }
 
@@ -216,7 +225,12 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 		}
 	}
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(100), other BIGINT)")
-	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: allFraming | protocol.BulkOperations})
+	const unitResults = 64
+	flags, caps := []uint16{0}, allFraming|protocol.BulkOperations
+	if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+		flags, caps = append(flags, unitResults), caps|protocol.BulkUnitResults
+	}
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
 	id := func(w *wire, sql string) string {
 		t.Helper()
 		answer := w.do(protocol.ComStmtPrepare, sql)
@@ -229,50 +243,52 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 	for i := range long {
 		long[i] = []string{strings.Repeat("z", 100)}
 	}
-	for _, c := range []struct {
-		proxied, direct string
-		rows            [][]string
-		// place puts the numbers among the direct statement's parameters.
-		place func(row []string, s, other string) []string
-	}{
-		{
-			"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
-			[][]string{{"one"}, {""}, {"three"}},
-			func(row []string, s, _ string) []string { return []string{s, row[0]} },
-		},
-		{
-			"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
-			[][]string{{"one"}},
-			func(row []string, s, _ string) []string { return []string{s, row[0]} },
-		},
-		{
-			"INSERT INTO t (a, id, other) VALUES (?, ? + NEXTVAL('s'), NEXTVAL('other'))", "INSERT INTO t (a, id, other) VALUES (?, ? + LAST_INSERT_ID(?), CAST(? AS UNSIGNED))",
-			[][]string{{"one", "0"}, {"", "0"}, {"three", "0"}},
-			func(row []string, s, other string) []string { return []string{row[0], row[1], s, other} },
-		},
-		{
-			// a duplicate
-			"INSERT INTO t VALUES (NEXTVAL('s') * 0 + 5, ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?) * 0 + 5, ?, NULL)",
-			[][]string{{"one"}, {"two"}},
-			func(row []string, s, _ string) []string { return []string{s, row[0]} },
-		},
-		{
-			"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
-			long, func(row []string, s, _ string) []string { return []string{s, row[0]} },
-		},
-	} {
-		s, other := e.nextNumber(t, "s"), e.nextNumber(t, "other")
-		rows := make([][]string, len(c.rows))
-		for i, row := range c.rows {
-			rows[i] = c.place(row, fmt.Sprint(s+uint64(i)), fmt.Sprint(other+uint64(i)))
+	for _, f := range flags {
+		for _, c := range []struct {
+			proxied, direct string
+			rows            [][]string
+			// place puts the numbers among the direct statement's parameters.
+			place func(row []string, s, other string) []string
+		}{
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				[][]string{{"one"}, {""}, {"three"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				[][]string{{"one"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t (a, id, other) VALUES (?, ? + NEXTVAL('s'), NEXTVAL('other'))", "INSERT INTO t (a, id, other) VALUES (?, ? + LAST_INSERT_ID(?), CAST(? AS UNSIGNED))",
+				[][]string{{"one", "0"}, {"", "0"}, {"three", "0"}},
+				func(row []string, s, other string) []string { return []string{row[0], row[1], s, other} },
+			},
+			{
+				// a duplicate
+				"INSERT INTO t VALUES (NEXTVAL('s') * 0 + 5, ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?) * 0 + 5, ?, NULL)",
+				[][]string{{"one"}, {"two"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				long, func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+		} {
+			s, other := e.nextNumber(t, "s"), e.nextNumber(t, "other")
+			rows := make([][]string, len(c.rows))
+			for i, row := range c.rows {
+				rows[i] = c.place(row, fmt.Sprint(s+uint64(i)), fmt.Sprint(other+uint64(i)))
+			}
+			run := func(w *wire, sql string, rows [][]string) []byte {
+				p.Direct.query("DELETE FROM t")
+				answer := bytes.Clone(w.do(protocol.ComStmtBulkExecute, id(w, sql)+bulk(f, rows...)))
+				answer = append(answer, w.query("SELECT LAST_INSERT_ID()")...)
+				return append(answer, w.query("SELECT * FROM t ORDER BY id")...)
+			}
+			compare(t, fmt.Sprintf("%d rows of %s", len(rows), c.proxied), run(p.Proxy, c.proxied, c.rows), run(p.Direct, c.direct, rows))
 		}
-		run := func(w *wire, sql string, rows [][]string) []byte {
-			p.Direct.query("DELETE FROM t")
-			answer := bytes.Clone(w.do(protocol.ComStmtBulkExecute, id(w, sql)+bulk(rows...)))
-			answer = append(answer, w.query("SELECT LAST_INSERT_ID()")...)
-			return append(answer, w.query("SELECT * FROM t ORDER BY id")...)
-		}
-		compare(t, fmt.Sprintf("%d rows of %s", len(rows), c.proxied), run(p.Proxy, c.proxied, c.rows), run(p.Direct, c.direct, rows))
 	}
 
 	// A bulk that is malformed, or that the proxy refuses, takes no number.
@@ -281,7 +297,7 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 	for _, rest := range []string{"\x00\x00\x00\x03one", "", "\x80\x00", "\x80\x00\xfd", "\x80\x00\xfd\x00", "\x80\x00\xfd\x00\x00\x63one", "\x80\x00\xfd\x00\x00\x03one\x00"} {
 		serverError(t, p.Proxy.do(protocol.ComStmtBulkExecute, insert+rest))
 	}
-	row := bulk([]string{"one"})
+	row := bulk(0, []string{"one"})
 	for sql, code := range map[string]uint16{
 		"INSERT INTO t VALUES (NEXTVAL('s'), 'a', NULL)":           1295,
 		"INSERT INTO t VALUES (NEXTVAL('s'), ?, LAST_INSERT_ID())": 1235,

@@ -172,7 +172,7 @@ func TestAKeyIsExactWhateverTypeItsParameterHas(t *testing.T) {
 	}
 	p := o.pairOfSchemas(t, allFraming|protocol.BulkOperations)
 	pp := o.prepare(t, p, "INSERT INTO photos (id) VALUES (?)")
-	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows("\x05\x00", bulkNull, bulkNull))
+	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows(0, "\x05\x00", bulkNull, bulkNull))
 	if e := serverError(t, answer); e.Code != mysql.ER_NOT_SUPPORTED_YET || !strings.Contains(e.Message, "integer") {
 		t.Errorf("in bulk: got %v, want error %d", e, mysql.ER_NOT_SUPPORTED_YET)
 	}
@@ -274,7 +274,7 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 			o.meets(t, p)
 			pp := o.prepare(t, p, test.sql)
 			bulk := func(w *wire, id uint32) []byte {
-				return w.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, id))+bulkRows(test.types, test.rows...))
+				return w.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, id))+bulkRows(0, test.types, test.rows...))
 			}
 			what := fmt.Sprintf("%s, %d rows, step %d", test.sql, len(test.rows), step)
 			compare(t, what, bulk(p.Proxy, pp.id), bulk(p.Direct, pp.directID))
@@ -292,7 +292,7 @@ func TestABulkExecutionThatReadsLastInsertIDIsRefused(t *testing.T) {
 	p.same(protocol.ComQuery, "SELECT LAST_INSERT_ID(42)")
 	o.meets(t, p)
 	pp := o.prepare(t, p, "INSERT INTO photos (title, parent) VALUES (?, LAST_INSERT_ID())")
-	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows(typeString, bulkText("a"), bulkText("b")))
+	answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, pp.id))+bulkRows(0, typeString, bulkText("a"), bulkText("b")))
 	if e := serverError(t, answer); e.Code != mysql.ER_NOT_SUPPORTED_YET || !strings.Contains(e.Message, "row by row") {
 		t.Errorf("got %v, want error %d", e, mysql.ER_NOT_SUPPORTED_YET)
 	}

@@ -101,9 +101,9 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 			{"a reset of the connection", []sent{prepares("SELECT 1"), {protocol.ComResetConn, ""}, executes("")}},
 			{"in bulk", []sent{
 				prepares("UPDATE t SET id = id + ? WHERE id > ?"),
-				{protocol.ComStmtBulkExecute, lastPrepared + bulk([]string{"0", "0"}, []string{"0", "2"})},
+				{protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"}, []string{"0", "2"})},
 				closed,
-				{protocol.ComStmtBulkExecute, lastPrepared + bulk([]string{"0", "0"})},
+				{protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"})},
 			}},
 		} {
 			p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})

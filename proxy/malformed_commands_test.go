@@ -27,7 +27,7 @@ func malformedEnv(t testing.TB) (e *env, login wireLogin) {
 		t.Fatal(err)
 	}
 	hello, _ := e.Shards.Routes().Greeting()
-	caps := allFraming | (protocol.QueryAttributes|protocol.BulkOperations)&hello.Capabilities
+	caps := allFraming | (protocol.QueryAttributes|protocol.BulkOperations|protocol.BulkUnitResults)&hello.Capabilities
 	return e, wireLogin{User: &user, Password: &password, Schema: e.Schemas[0], Capabilities: caps}
 }
 
@@ -59,7 +59,7 @@ func wellFormed(attributes bool) (all [][]byte) {
 		add(protocol.ComStmtExecute, head+"\x00\x01\x00\x00\x00"+params)
 		add(protocol.ComStmtExecute, head+"\x08\x01\x00\x00\x00"+params)
 		add(protocol.ComStmtExecute, head+"\x00\x01\x00\x00\x00"+binding("\x00", typeString, "\xfc\x03\x00abc"))
-		add(protocol.ComStmtBulkExecute, head+bulkRows(typeLong+typeString, bulkLong(1)+bulkText("a"), bulkNull+bulkDefault))
+		add(protocol.ComStmtBulkExecute, head+bulkRows(0, typeLong+typeString, bulkLong(1)+bulkText("a"), bulkNull+bulkDefault))
 		add(protocol.ComStmtLongData, head+"\x00\x00abc")
 		add(protocol.ComStmtReset, head)
 		add(protocol.ComStmtFetch, head+"\x01\x00\x00\x00")

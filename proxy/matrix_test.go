@@ -293,7 +293,7 @@ func dialogueRows(schema string) []matrixRow {
 			login: wireLogin{Capabilities: allFraming | protocol.BulkOperations},
 			try: func(s *side) {
 				id := s.prepare("INSERT INTO u (a) VALUES (?)")
-				s.try(protocol.ComStmtBulkExecute, id+bulk([]string{"one"}, []string{""}))
+				s.try(protocol.ComStmtBulkExecute, id+bulk(0, []string{"one"}, []string{""}))
 			},
 		},
 		{name: "compression by zlib", needs: protocol.Compress, login: wireLogin{Packing: mysqltest.Zlib}, try: compressed},
@@ -324,6 +324,7 @@ func capabilityRows() (rows []matrixRow) {
 		{"STMT_BULK_OPERATIONS", protocol.BulkOperations},
 		{"EXTENDED_METADATA", protocol.ExtendedMetadata},
 		{"CACHE_METADATA", protocol.CacheMetadata},
+		{"BULK_UNIT_RESULTS", protocol.BulkUnitResults},
 	} {
 		rows = append(rows, matrixRow{
 			name: "flag " + c.name, needs: c.flag, login: wireLogin{Capabilities: c.flag | protocol.Protocol41 | protocol.LongFlag | protocol.Transactions},

@@ -65,9 +65,9 @@ func TestTheInsertIDOfSeveralRowsIsTheFirstOnes(t *testing.T) {
 			insert("prepared", into+" (n) VALUES (?), (?), (?)", 13, 14, 15)
 			insert("prepared with NULL", into+" VALUES (?, ?), (?, ?), (NULL, 18)", nil, 16, nil, 17)
 			if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkOperations) {
-				p := e.bulkPair(t)
+				p, _ := e.bulkPair(t)
 				id := p.Proxy.do(protocol.ComStmtPrepare, into+" (n) VALUES (?)")[5:9]
-				p.Proxy.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(typeLong, bulkLong(19), bulkLong(20), bulkLong(21)))
+				p.Proxy.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(0, typeLong, bulkLong(19), bulkLong(20), bulkLong(21)))
 				first, err := strconv.ParseInt(value(t, c, "SELECT id FROM "+name+" WHERE n = 19"), 10, 64)
 				if err != nil {
 					t.Fatal(err)

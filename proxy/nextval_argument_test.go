@@ -253,7 +253,7 @@ func TestTheNameOfANextvalIsAParameterOfABulkExecution(t *testing.T) {
 	}
 	next := o.nextNumber(t, "photos")
 	for range 2 {
-		if answer := w.do(protocol.ComStmtBulkExecute, id+bulkRows(typeString+typeString+typeLong, row("a", "photos", 1), row("b", "PHOTOS", 5), row("c", "photos", 1))); answer[4] != 0 {
+		if answer := w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString+typeString+typeLong, row("a", "photos", 1), row("b", "PHOTOS", 5), row("c", "photos", 1))); answer[4] != 0 {
 			t.Fatalf("bulk execution: %v", serverError(t, answer))
 		}
 		if got, want := w.rows(fmt.Sprintf("SELECT GROUP_CONCAT(title, id ORDER BY id) FROM photos WHERE id >= %d", next))[0], fmt.Sprintf("a%d,b%d,c%d", next, next+1, next+6); got != want {
@@ -264,7 +264,7 @@ func TestTheNameOfANextvalIsAParameterOfABulkExecution(t *testing.T) {
 	for _, rows := range []string{
 		bulkText("a") + bulkNull + bulkLong(1), row("a", "photos", 1) + row("a", "photos", 0), bulkText("a") + bulkDefault + bulkLong(1),
 	} {
-		if e := serverError(t, w.do(protocol.ComStmtBulkExecute, id+bulkRows(typeString+typeString+typeLong, rows))); e.Code != 1210 {
+		if e := serverError(t, w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString+typeString+typeLong, rows))); e.Code != 1210 {
 			t.Errorf("%q: got %v, want 1210", rows, e)
 		}
 	}

@@ -275,19 +275,19 @@ func TestRowsWithTexts(t *testing.T) {
 			if !bulk {
 				return
 			}
-			p := e.bulkPair(t)
+			p, _ := e.bulkPair(t)
 			for _, text := range []string{" (n) VALUES (?)", " (n, k) VALUES (?, NEXTVAL('" + name + "'))"} {
 				id := string(p.Proxy.do(protocol.ComStmtPrepare, into+text)[5:9])
-				if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(typeLong, bulkLong(19), bulkLong(20), bulkLong(21))); got[4] == 0xff {
+				if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong, bulkLong(19), bulkLong(20), bulkLong(21))); got[4] == 0xff {
 					t.Errorf("%s: %q", text, got)
 				}
 				check(text, 3)
 			}
 			id := string(p.Proxy.do(protocol.ComStmtPrepare, into+" (n, k) VALUES (?, ?)")[5:9])
-			p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(typeLong+typeString, bulkLong(22)+bulkNull, bulkLong(23)+bulkNull))
+			p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong+typeString, bulkLong(22)+bulkNull, bulkLong(23)+bulkNull))
 			check("NULL in each row", 2)
 			id = string(p.Proxy.do(protocol.ComStmtPrepare, into+" (k, n) VALUES ("+own(70)[3]+", ?)")[5:9])
-			if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(typeLong, bulkLong(24))); got[4] == 0xff {
+			if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong, bulkLong(24))); got[4] == 0xff {
 				t.Errorf("an own key: %q", got)
 			}
 			check("an own key in a batch", 1)

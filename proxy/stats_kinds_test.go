@@ -126,7 +126,7 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 	createSequence(t, e, "photos")
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY)")
 	hello, _ := e.Shards.Routes().Greeting()
-	bulk := protocol.BulkOperations & hello.Capabilities
+	bulk := (protocol.BulkOperations | protocol.BulkUnitResults) & hello.Capabilities
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: allFraming | bulk})
 	eventually(t, "all earlier statements are counted", func() bool { return statements(e)["relay s0"] == 1 })
 	queries := func(texts ...string) (batch []byte) {
@@ -174,7 +174,7 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 		e.counted("in bulk", map[string]uint64{"relay s0": 1, "rewrite s0": 1}, func() {
 			for i, sql := range []string{"REPLACE INTO photos VALUES (?)", "REPLACE INTO photos VALUES (NEXTVAL('photos') + ?)"} {
 				id := w.do(protocol.ComStmtPrepare, sql)[5:9]
-				if got := w.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(typeLong, bulkLong(uint32(i)), bulkLong(uint32(i)+1))); got[4] == 0xff {
+				if got := w.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(0, typeLong, bulkLong(uint32(i)), bulkLong(uint32(i)+1))); got[4] == 0xff {
 					t.Errorf("%s: %v", sql, serverError(t, got))
 				}
 			}

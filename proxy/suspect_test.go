@@ -143,13 +143,15 @@ func TestABulkExecutionIntoAnotherTableIsNoSuspect(t *testing.T) {
 	e.offers(t, protocol.BulkOperations, "bulk execution")
 	createSequence(t, e, "photos")
 	e.Servers[0].Exec(t, append([]string{"USE " + e.Schemas[0]}, suspectTables...)...)
-	p := e.bulkPair(t)
+	p, flags := e.bulkPair(t)
 	before := e.Proxy.Stats().SuspectIDs
 	for _, table := range []string{"others", "photos"} {
 		id := p.Proxy.do(protocol.ComStmtPrepare, "INSERT INTO "+table+" (title) VALUES (?)")[5:9]
-		answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(typeString, bulkText("a"), bulkText("b")))
-		if answer[protocol.HeaderSize] == 0xff {
-			t.Errorf("%s: %v", table, serverError(t, answer))
+		for _, f := range flags {
+			answer := p.Proxy.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(f, typeString, bulkText("a"), bulkText("b")))
+			if answer[protocol.HeaderSize] == 0xff {
+				t.Errorf("%s: %v", table, serverError(t, answer))
+			}
 		}
 	}
 	if n := e.Proxy.Stats().SuspectIDs - before; n != 0 {

@@ -141,10 +141,10 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			refusedBy("with long data", execute("\xfc\x00", ""))
 			refusedBy("after long data", execute("\xfd\x00", "\x06photos"))
 			if bulk != 0 {
-				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(typeString, bulkText("photos"), bulkText("photos"))))
+				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
 				for _, rows := range []int{5000, 20000} {
 					// This exceeds a buffer and max_statement.
-					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
+					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
 				}
 			}
 			if test.why == "" { // passes over the other member's blocks
@@ -244,7 +244,7 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 	text("a text with its SELECT", ticket+"; SELECT LAST_INSERT_ID()")
 	prepared("a prepared one", protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+"\x00\x01\xfd\x00\x06photos")
 	if bulk != 0 {
-		prepared("a prepared one, in bulk", protocol.ComStmtBulkExecute, bulkRows(typeString, bulkText("photos")))
+		prepared("a prepared one, in bulk", protocol.ComStmtBulkExecute, bulkRows(0, typeString, bulkText("photos")))
 	}
 	e.pause(t, "")
 	for _, c := range all {

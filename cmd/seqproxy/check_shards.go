@@ -203,6 +203,7 @@ var framing = []struct {
 	{protocol.BulkOperations, "MariaDB's BULK_OPERATIONS"},
 	{protocol.ExtendedMetadata, "MariaDB's EXTENDED_METADATA"},
 	{protocol.CacheMetadata, "MariaDB's CACHE_METADATA"},
+	{protocol.BulkUnitResults, "MariaDB's BULK_UNIT_RESULTS"},
 }
 
 // compressing are the flags that matter if compression is offered.
