@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,12 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	uncached(t, o)
+	steps := countedSteps
+	if !server.IsMariaDB() {
+		steps = append(slices.Clip(steps), countedStep{
+			text: `INSERT INTO dst (id, a) SELECT «», JSON_VALUE('{"a": "="}', '$.a' RETURNING CHAR(10)) FROM src WHERE id <= 3`, numbers: 3,
+		})
+	}
 	for _, name := range []string{"with EOF", "without EOF", "with EOF, prepared", "without EOF, prepared"} {
 		ending, rest, _ := strings.Cut(name, ",")
 		prepared := rest != ""
@@ -111,7 +118,7 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 			w.query("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'")
 		}
 		p.query("SELECT LAST_INSERT_ID(77)")
-		for _, step := range countedSteps {
+		for _, step := range steps {
 			if step.numbers == 0 && strings.Contains(step.text, "LIKE") {
 				count := p.Direct.rows("SELECT 2 * COUNT(*) FROM dst WHERE a LIKE 'row 1%'")[0]
 				fmt.Sscan(count, &step.numbers)
