@@ -280,6 +280,7 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 		{"ORDER BY", "INSERT INTO dst (id, a) SELECT NEXTVAL('photos'), g FROM src ORDER BY 1"},
 		{"ORDER BY", "INSERT INTO dst (a, id) SELECT g, NEXTVAL('photos') FROM src ORDER BY 1, 2"},
 		{"ORDER BY", "INSERT INTO dst SELECT src.*, NEXTVAL('photos') FROM src ORDER BY 4"},
+		{"ORDER BY", "INSERT INTO dst SELECT ALL *, NEXTVAL('photos') FROM src ORDER BY 4"},
 		{"ROLLUP", "INSERT INTO dst (id, a) (SELECT NEXTVAL('photos'), g FROM src GROUP BY g WITH ROLLUP)"},
 		{"DISTINCT", "INSERT INTO dst (id, a) (SELECT DISTINCT NEXTVAL('photos'), g FROM src)"},
 		{"DISTINCT", "INSERT INTO dst ((SELECT DISTINCT NEXTVAL('photos'), g, g, g FROM src))"},

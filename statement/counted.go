@@ -75,8 +75,8 @@ type countReader struct {
 	refusal string
 
 	update bool // the statement is an UPDATE
-	depth  int  // without the parentheses around the rows' query
-	around int  // these
+	around int  // open parentheses around the query of the rows
+	depth  int  // other open parentheses
 	calls  int  // index into st.Calls
 	folded int  // depth of the function call whose arguments a server may evaluate only once; 0: none
 	writes bool // the expressions are those of the rows that are written
@@ -90,8 +90,8 @@ type countReader struct {
 	item   uint64   // its current one, from 1 on
 	counts bool     // it has a NEXTVAL
 	star   bool     // an item before it, or it, stands for several columns
-	names  [][]byte // aliases of such items
-	places []uint64 // their positions; 0: any
+	names  [][]byte // aliases of items with a NEXTVAL
+	places []uint64 // positions of items with a NEXTVAL; 0: any
 	refers bool     // in GROUP BY, HAVING or ORDER BY, which may refer to items
 
 	limited bool // a LIMIT is not that of all rows
@@ -113,7 +113,7 @@ func (r *countReader) token(prev *lex.Lexer) {
 	case r.inList && r.depth == 0 && (r.Is(',') || r.Is(')') || listEnds(&r.Lexer)):
 		r.endItem(prev)
 	case r.inList && r.depth == 0 && r.Is('*'):
-		r.star = r.star || prev.Kw == lex.KwSelect || prev.Is(',') || prev.Is('.')
+		r.star = r.star || prev.Kw == lex.KwSelect || selectOption(prev.Kw) || prev.Is(',') || prev.Is('.')
 	}
 	switch {
 	case r.Is('(') && r.opensQuery(prev):
