@@ -103,8 +103,8 @@ func (proc *process) running() bool {
 	}
 }
 
-// copyLasts is for how long a process that is started at the same moment may have the lock of a
-// directory which is none of its own: it has all files of this process until it runs its program.
+// copyLasts is for how long a copy of a lock may be open: a process that is started at the same
+// moment has all files of this one until it runs its program.
 const copyLasts = 3 * time.Second
 
 // lockDir takes the lock of a server's directory, since two servers on one data directory would

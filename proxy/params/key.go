@@ -28,7 +28,7 @@ type Key struct {
 	rows     []keyRow
 	Explicit []uint64 // numbers in the text itself
 	plain    bool     // the number is made LAST_INSERT_ID() here
-	ignore   bool     // the statement has IGNORE: the server makes 0 of a text that is no number
+	ignore   bool     // the statement has IGNORE
 }
 
 // keyRow is a row that may get a number.
@@ -294,7 +294,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 				if m.EmptyIsNull && kind == statement.ValueText {
 					return protocol.NotSupported("%s", plan.MayBeNull(k.Binding))
 				}
-				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict || p.Key.ignore)
+				empty = !m.ZeroStays && (kind == statement.ValueZero || m.TextIsZero(p.Key.ignore))
 			case statement.ValueOpaque:
 				return protocol.NotSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
 					k.Binding.Table, k.Binding.Column, k.Binding.Sequence)

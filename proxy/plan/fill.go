@@ -323,7 +323,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 		if !is {
 			return v
 		}
-		key.ZeroStays, key.TextIsZero, k.Step = modes.ZeroStays, !modes.Strict || in.Ignore, modes.Increment
+		key.ZeroStays, key.TextIsZero, k.Step = modes.ZeroStays, modes.TextIsZero(in.Ignore), modes.Increment
 		if modes.EmptyIsNull && slices.ContainsFunc(in.Rows, func(r statement.InsertRow) bool { return r.Value.Kind == statement.ValueText }) {
 			return notSupported("%s", MayBeNull(k.Binding))
 		}

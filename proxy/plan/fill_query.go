@@ -107,7 +107,7 @@ func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *s
 		if modes.EmptyIsNull && item.Kind == statement.ValueText {
 			return nil, notSupported("%s", MayBeNull(b))
 		}
-		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || t.in.Ignore
+		key.ZeroStays, key.TextIsZero = modes.ZeroStays, modes.TextIsZero(t.in.Ignore)
 		if key.Fills(item.Kind) {
 			return item, Verdict{}
 		}

@@ -232,3 +232,7 @@ type InsertModes struct {
 	ZeroStays, Strict bool
 	EmptyIsNull       bool // MariaDB's mode EMPTY_STRING_IS_NULL
 }
+
+// TextIsZero reports whether the server makes 0 of a text that is no number. ignore says whether
+// the statement has IGNORE.
+func (m *InsertModes) TextIsZero(ignore bool) bool { return !m.Strict || ignore }
