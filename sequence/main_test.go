@@ -256,6 +256,14 @@ func settled(t testing.TB, s *sequence.Sequences, name string) {
 	})
 }
 
+// round is that of longRounds.
+const round = 6 * time.Second
+
+// longRounds leaves no member out that answers late, as on a busy machine.
+func longRounds(o *sequence.Options) {
+	sequence.ChangeTiming(o, func(t *sequence.Timing) { t.Round, t.Stale, t.Tenure = round, 20*time.Second, 10*time.Second })
+}
+
 // refusedWith waits until try is refused with a text that has every part. On a busy machine the
 // error may have another cause at first.
 func refusedWith(t testing.TB, try func() error, parts ...string) {

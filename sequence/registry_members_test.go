@@ -392,11 +392,8 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 // A round of following that had to wait for another one has its time in full: with the rest of it,
 // no member would answer in time, and all would be left out.
 func TestARoundThatWaitedForAnotherHasItsTime(t *testing.T) {
-	const round = 6 * time.Second
 	f := newFleet(t, 2)
-	a := f.open(t, steadySize(20), func(o *sequence.Options) {
-		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.Round, t.Stale, t.Tenure = round, 20*time.Second, 10*time.Second })
-	})
+	a := f.open(t, steadySize(20), longRounds)
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	in := sequence.Inside(a)

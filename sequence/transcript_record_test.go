@@ -155,10 +155,8 @@ func (r *recorder) proxy(name string, o sequence.Options, change ...func(*sequen
 			server.Nodes[k].Addr = r.tap(name, fmt.Sprint("S", k+1), server.Nodes[k].Addr)
 		}
 	}
-	o.AllocateTimeout = time.Minute                      // nothing ends early on a busy machine
-	sequence.ChangeTiming(&o, func(t *sequence.Timing) { // and no member is left out
-		t.Round, t.Stale, t.Tenure = 6*time.Second, 20*time.Second, 10*time.Second
-	})
+	o.AllocateTimeout = time.Minute // nothing ends early on a busy machine
+	longRounds(&o)
 	s := openWith(r.t, o, change...)
 	r.proxies[name] = s
 	return s
