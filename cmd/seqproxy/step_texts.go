@@ -2,7 +2,7 @@ package main
 
 // restoreSteps are for docs/operations.md and "seqproxy help restore".
 var restoreSteps = []string{
-	"Stop all proxies. Keep the lost server off for good: a proxy or application that still names it would give the same keys.",
+	"Stop all proxies. If you restore to another server, keep the lost one off for good: a proxy that still names it gives the same keys.",
 	"Restore the whole schema (a replica has it). Run `DELETE FROM seqproxy.sequence_proxy`. If a group was restored to one server, run `DELETE FROM seqproxy.sequence_holder`, too. On another server, make the [account](security.md#the-account-for-sequences), and write that server's address into the configuration of every proxy.",
 	"Start one proxy that no application knows: with `-listen` at another port, as the system user of the service.",
 	"Repeat, in their order, the statements about sequences since the dump. The log lines `audit` with `outcome` `done` have them, but not the texts of FORMAT and COMMENT, nor TIME ZONE, RESET and WIDEN. OWNED BY matters most: without it AUTO_INCREMENT gives the keys, and each shard the same.",
@@ -14,9 +14,9 @@ var restoreSteps = []string{
 // onlyOneSteps are for docs/one-server.md and "seqproxy help lost".
 var onlyOneSteps = []string{
 	"Run `SHOW SEQUENCES` at the admin address of each proxy, and write down `name`, `next`, `cached` and `kind`. A proxy lists only sequences that it has used. Their options were only in the table.",
-	"Make the [account](security.md#the-account-for-sequences) on another server, and write that server's address into the configuration of every proxy. Keep the lost one off for good: who still names it would give the same keys.",
+	"Make the [account](security.md#the-account-for-sequences) on another server, and write that server's address into the configuration of every proxy. Keep the lost server off for good: a proxy that still names it gives the same keys.",
 	"Stop all proxies. Start one that no application knows: with `-listen` at another port, as the system user of the service. It makes the tables.",
-	"Make each sequence, with the kind that it had: `CREATE SEQUENCE name OWNED BY table.column`. It begins above the greatest key of all shards of this proxy; if others have other shards, start one of each, and run `REPAIR SEQUENCE` there. If keys may be in use that are in no row, run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys, and well above the greatest `next` plus the sum of all `cached`: these may lie higher than `next`.",
+	"Make each sequence, with the kind that it had: `CREATE SEQUENCE name OWNED BY table.column`. It begins above the greatest key of all shards of this proxy; if others have other shards, start one of each, and run `REPAIR SEQUENCE` there. If keys may be in use that are in no row, run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys, and well above the greatest `next` plus the sum of all `cached`: cached numbers may lie higher than `next`.",
 	"Stop this proxy, and start all. One with a `state_dir` raises the rows above what it reserved itself.",
 }
 
