@@ -46,6 +46,9 @@ type Login struct {
 // time.
 type Conn struct {
 	*protocol.Conn
+	Shard *Shard // that it belongs to
+	// Hello is what the server said about itself at the login. It is shared: do not change it.
+	Hello *Hello
 	// Answer finds the end of each answer.
 	Answer protocol.Answer
 	// Capabilities is the framing of the connection.
@@ -62,21 +65,12 @@ type Conn struct {
 	Used       bool      // since the session's last wait for its client
 	UsedBefore bool      // before that, and after LastUse
 
-	shard *Shard
-	node  *Node
-	hello *Hello // shared, except by the proxy's connections that ask for more
-
+	node   *Node
 	closed bool
 }
 
-// Shard returns the shard that the connection belongs to.
-func (c *Conn) Shard() *Shard { return c.shard }
-
 // Node returns the address of the server, for messages.
 func (c *Conn) Node() string { return c.node.String() }
-
-// Hello returns what the server said about itself at the login. It is shared: do not change it.
-func (c *Conn) Hello() *Hello { return c.hello }
 
 // answerLimit bounds an answer to the proxy's own statements, in bytes.
 const answerLimit = 1 << 20
@@ -278,7 +272,7 @@ func logIn(pc *protocol.Conn, patience time.Duration, shard *Shard, node *Node, 
 	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) && !l.ChangeUser && l.Collation <= 255 {
 		node.learnDescribes(h.OK != nil)
 	}
-	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, LastUse: time.Now(), shard: shard, node: node, hello: hello}
+	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, LastUse: time.Now(), Shard: shard, Hello: hello, node: node}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
 		if c.IsTLS() && len(l.TLS.Certificates) > 0 && !login.Relay.PasswordUsed() {
@@ -313,7 +307,7 @@ func (c *Conn) askMode(probed bool) error {
 		return errors.New("the server does not say what its sessions start with")
 	}
 	row := rows[0]
-	hello := *c.hello
+	hello := *c.Hello
 	hello.SQLMode, hello.InitConnect = string(row[0]), len(row[1]) > 0
 	hello.IgnoresCollation = probed && string(row[2]) != "latin1"
 	hello.FoldsTables = string(row[6]) != "0"
@@ -324,7 +318,7 @@ func (c *Conn) askMode(probed bool) error {
 		}
 		*timeout = time.Duration(seconds) * time.Second
 	}
-	c.hello = &hello
+	c.Hello = &hello
 	c.node.learnMode(hello)
 	return nil
 }

@@ -91,7 +91,7 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account, vi
 	}
 	defer c.Quit()
 	defer context.AfterFunc(ctx, c.Abort)()
-	found.TLS, found.Hello = c.IsTLS(), *c.Hello()
+	found.TLS, found.Hello = c.IsTLS(), *c.Hello
 	visit(found, func(ctx context.Context, text string) ([][]string, error) {
 		if err := c.SetDeadline(r.dialDeadline(ctx, time.Now()).Add(r.connectTimeout)); err != nil {
 			return nil, err

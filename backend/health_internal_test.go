@@ -45,7 +45,7 @@ func TestUsableAsksRarely(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			shard := s.Routes().Default()
+			shard := s.Routes().Default
 			node := shard.primary()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -149,7 +149,7 @@ func greatest(c *Conn, schema, table, column []byte, of Expression, end time.Tim
 	}
 	left := max(time.Until(end), time.Millisecond)
 	text := fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ %s", left.Milliseconds(), what)
-	if c.hello.MariaDB {
+	if c.Hello.MariaDB {
 		text = fmt.Sprintf("SET STATEMENT max_statement_time = %.3f FOR SELECT %s", left.Seconds(), what)
 	}
 	rows, err := c.Query(text)

@@ -71,7 +71,7 @@ func TestALateVerdictConcernsItsAccountAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := s.Routes()
-			shard := r.Default()
+			shard := r.Default
 			login := func(user string) error {
 				t.Helper()
 				conn, err := r.Dial(t.Context(), shard, Login{

@@ -14,7 +14,7 @@ type Place struct {
 }
 
 // Place returns the server and the number that the server gave the connection.
-func (c *Conn) Place() Place { return Place{c.shard, c.node, c.ID} }
+func (c *Conn) Place() Place { return Place{c.Shard, c.node, c.ID} }
 
 // Shard returns the shard of the server.
 func (p Place) Shard() *Shard { return p.shard }

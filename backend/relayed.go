@@ -12,7 +12,7 @@ import (
 // afterRelay completes a login that the client made itself. It checks that the server judged the
 // client by its answer alone, and asks the server for what a login without a relay shows.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
-	if c.node.network == "unix" && c.hello.MariaDB {
+	if c.node.network == "unix" && c.Hello.MariaDB {
 		if err := c.checkTrust(relay); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (c *Conn) setWideCollation(id uint16) error {
 		return nil
 	}
 	from := "COLLATION_NAME FROM information_schema.COLLATIONS"
-	if c.hello.MariaDB { // MariaDB lists a collation of several character sets there without an id
+	if c.Hello.MariaDB { // MariaDB lists a collation of several character sets there without an id
 		from = "FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 	}
 	rows, err := c.Query(fmt.Sprintf("SELECT CHARACTER_SET_NAME, %s WHERE ID = %d LIMIT 1", from, id))

@@ -12,9 +12,10 @@ import (
 // concurrent use. A reload makes new Routes. They share the *Shard of each shard whose name and
 // nodes are the same, even if a reload in between has removed it. The zero value has no shards.
 type Routes struct {
+	Default *Shard // of the schemas that no shard owns; nil without shards
+
 	shards   []*Shard
 	bySchema map[string]*Shard
-	fallback *Shard // nil without shards
 	inPause  int    // how many of the reloads up to here were in a pause
 
 	probe          Credentials
@@ -43,10 +44,10 @@ func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) 
 		}
 		r.shards = append(r.shards, shard)
 		if o.Name == opts.Default {
-			r.fallback = shard
+			r.Default = shard
 		}
 	}
-	if len(r.shards) > 0 && r.fallback == nil {
+	if len(r.shards) > 0 && r.Default == nil {
 		return nil, fmt.Errorf("default shard %q is no shard", opts.Default)
 	}
 	return r, nil
@@ -103,11 +104,8 @@ func (r *Routes) ForSchema(schema string) *Shard {
 	if shard, ok := r.bySchema[schema]; ok {
 		return shard
 	}
-	return r.fallback
+	return r.Default
 }
-
-// Default returns the default shard, or nil without shards.
-func (r *Routes) Default() *Shard { return r.fallback }
 
 // Many reports whether there is more than one shard, so that a session may have to change shards.
 func (r *Routes) Many() bool { return len(r.shards) > 1 }
@@ -128,10 +126,10 @@ func (r *Routes) PausedSince(before *Routes) bool { return r.inPause != before.i
 // MariaDB's and may have Extended flags. So Greeting omits LongPassword only if all servers are
 // MariaDB.
 func (r *Routes) Greeting() (h Hello, ok bool) {
-	if r.fallback == nil {
+	if r.Default == nil {
 		return Hello{}, false
 	}
-	h, ok = r.fallback.Hello()
+	h, ok = r.Default.Hello()
 	if !ok {
 		return Hello{}, false
 	}

@@ -117,22 +117,3 @@ func (c Capability) withExtended(word uint32) Capability {
 	}
 	return c | Capability(word)<<32
 }
-
-// Status is the server status word of OK and EOF packets
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html, SERVER_STATUS_flags_enum).
-type Status uint16
-
-// The status bits that the proxy uses.
-const (
-	InTransaction      = Status(mysql.SERVER_STATUS_IN_TRANS)
-	Autocommit         = Status(mysql.SERVER_STATUS_AUTOCOMMIT)
-	MoreResults        = Status(mysql.SERVER_MORE_RESULTS_EXISTS)
-	CursorExists       = Status(mysql.SERVER_STATUS_CURSOR_EXISTS)
-	NoBackslashEscapes = Status(mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED)
-	OutParams          = Status(mysql.SERVER_PS_OUT_PARAMS)
-	InReadOnlyTrans    = Status(0x2000)
-	ANSIQuotes         = Status(0x8000)
-)
-
-// Has reports whether s has all bits of want.
-func (s Status) Has(want Status) bool { return s&want == want }

@@ -3,6 +3,8 @@ package protocol
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // HeaderSize is the length of a packet header: three bytes of payload length, one of packet number.
@@ -18,6 +20,25 @@ const (
 	headerEOF         = 0xfe
 	headerERR         = 0xff
 )
+
+// Status is the server status word of OK and EOF packets
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html, SERVER_STATUS_flags_enum).
+type Status uint16
+
+// The status bits that the proxy uses.
+const (
+	InTransaction      = Status(mysql.SERVER_STATUS_IN_TRANS)
+	Autocommit         = Status(mysql.SERVER_STATUS_AUTOCOMMIT)
+	MoreResults        = Status(mysql.SERVER_MORE_RESULTS_EXISTS)
+	CursorExists       = Status(mysql.SERVER_STATUS_CURSOR_EXISTS)
+	NoBackslashEscapes = Status(mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED)
+	OutParams          = Status(mysql.SERVER_PS_OUT_PARAMS)
+	InReadOnlyTrans    = Status(0x2000)
+	ANSIQuotes         = Status(0x8000)
+)
+
+// Has reports whether s has all bits of want.
+func (s Status) Has(want Status) bool { return s&want == want }
 
 // ErrMalformed is the error for bytes that the protocol does not allow at their place.
 var ErrMalformed = errors.New("malformed packet")

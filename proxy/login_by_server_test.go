@@ -889,7 +889,7 @@ func TestAdminUsersMayBeTheServers(t *testing.T) {
 func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
 	s := mysqltest.Start(t, "--sql-mode=ANSI_QUOTES,STRICT_ALL_TABLES")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: func(o *backend.Options) { o.Probe = backend.Credentials{} }})
-	hello, ok := e.Shards.Routes().Default().Hello()
+	hello, ok := e.Shards.Routes().Default.Hello()
 	if !ok || hello.Version == "" || hello.Capabilities == 0 || hello.MariaDB != s.IsMariaDB() || hello.SQLMode != "" {
 		t.Errorf("before a login: got %+v, %v, want what the greeting says", hello, ok)
 	}
@@ -903,7 +903,7 @@ func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
 	}
 	w := e.Wire(t, e.Addr(), wireLogin{})
 	w.query(`SELECT 1 AS "quoted"`)
-	if hello, _ = e.Shards.Routes().Default().Hello(); !strings.Contains(hello.SQLMode, "ANSI_QUOTES") {
+	if hello, _ = e.Shards.Routes().Default.Hello(); !strings.Contains(hello.SQLMode, "ANSI_QUOTES") {
 		t.Errorf("after a login: got sql_mode %q, want ANSI_QUOTES in it", hello.SQLMode)
 	}
 	before := selects()

@@ -154,7 +154,7 @@ func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
 // awaitPaused waits until the first shard is paused.
 func (e *env) awaitPaused(t testing.TB) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); e.Shards.Routes().Default().Paused() == nil; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); e.Shards.Routes().Default.Paused() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the shard is not paused")
 		}
@@ -194,7 +194,7 @@ func TestAPauseIsBoundedAndSaysSinceWhen(t *testing.T) {
 	e.pause(t, "s0")
 	for range 2 {
 		w.sendText("SELECT 1")
-		w.answerError("a statement", 1429, "seqproxy: shard s0 is paused since "+e.Shards.Routes().Default().Paused().Since().Format("2006-01-02 15:04:05"))
+		w.answerError("a statement", 1429, "seqproxy: shard s0 is paused since "+e.Shards.Routes().Default.Paused().Since().Format("2006-01-02 15:04:05"))
 	}
 	_, err := e.tryWire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	if err == nil || !strings.Contains(err.Error(), "is paused since") {

@@ -53,6 +53,7 @@ type drawn struct {
 // caller's patience.
 func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
 	switch {
+	case q.plain:
 	case q.clocked != nil:
 		took.first, took.step, err = q.clocked.take(ctx, n, deadline)
 		return took, err

@@ -19,6 +19,7 @@ type sequence struct {
 	numbers  *cache.Cache
 	all      *shared
 	kind     kind.Kind
+	plain    bool          // the keys are the numbers
 	hidden   bool          // it counts for another sequence, and no client reaches it
 	clocked  *clocked      // which makes the keys that have a time; nil: the numbers are counters
 	periods  *periods      // whose counters give the keys; nil: the numbers here do
@@ -31,7 +32,7 @@ type sequence struct {
 
 // newSequence makes the sequence whose row was read as found. It starts nothing.
 func newSequence(all *shared, found store.Row) *sequence {
-	q := &sequence{name: found.Name, numbers: cache.New(all.caches, all.from, found), all: all, kind: found.Def.Kind, hidden: define.IsHidden(found.Name)}
+	q := &sequence{name: found.Name, numbers: cache.New(all.caches, all.from, found), all: all, kind: found.Def.Kind, plain: found.Def.Kind.IsPlain(), hidden: define.IsHidden(found.Name)}
 	q.clocked, q.periods = newClocked(q.all, q.kind, q.numbers, found.Position()), newPeriods(q.all, q.kind, q.numbers)
 	return q
 }

@@ -163,7 +163,7 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 		return Taken{}, err
 	}
 	t = Taken{First: took.first, Step: took.step, Of: q.identity(), Notice: s.common.Notices.Take(q.name)}
-	if err == nil && q.kind.IsText() {
+	if err == nil && !q.plain && q.kind.IsText() {
 		t.Text, err = q.text(took)
 		t.Binary = q.kind.IsBinary()
 	}
@@ -175,7 +175,7 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 // counters.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (q *sequence, took drawn, err error) {
 	for {
-		if q, took, err = s.count(ctx, name, n); err != nil || q.kind.IsPlain() {
+		if q, took, err = s.count(ctx, name, n); err != nil || q.plain {
 			return q, took, err
 		}
 		if q.clocked != nil { // it makes keys itself

@@ -204,48 +204,6 @@ func (a *analyzer) comments() {
 	}
 }
 
-// reset empties st and keeps its memory. resetRare does the rest. It is short enough to be inlined.
-func (st *Statement) reset(mode lex.Mode) {
-	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
-	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
-	st.Tables, st.Parts = st.Tables[:0], st.Parts[:0]
-	st.SelfContained, st.ClientID, st.Refusal, st.Schema, st.Start = false, false, "", nil, 0
-	st.mode = mode
-	st.arena = st.arena[:0]
-}
-
-// resetRare empties the fields that few texts fill.
-func (st *Statement) resetRare() {
-	if !st.rare {
-		return
-	}
-	st.rare = false
-	st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
-	st.Sequence, st.Proxy = nil, nil
-	st.ProcedureSchema, st.Procedure = nil, nil
-}
-
-// Trim empties st and frees memory beyond a small bound. Call it for a Statement whose session is
-// idle.
-func (st *Statement) Trim() {
-	st.rare = true
-	st.reset(st.mode)
-	st.resetRare()
-	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
-	st.Tables, st.Kills, st.Parts = trim(st.Tables, 4), trim(st.Kills, 1), trim(st.Parts, 1)
-	st.sequence = nil
-	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
-}
-
-// trim empties s. It frees the memory if that has room for more than n elements.
-func trim[T any](s []T, n int) []T {
-	if cap(s) > n {
-		return nil
-	}
-	clear(s[:cap(s)])
-	return s[:0]
-}
-
 // bad sets the result for an unreadable text: Other, no calls.
 func (st *Statement) bad(sql []byte) {
 	st.reset(st.mode)

@@ -270,15 +270,6 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 	return append(dst, '`')
 }
 
-// ColumnName returns the server's name for the column of item it: its alias, or its text. The name
-// is in the client's character set. It shares memory with sql or st.
-func (st *Statement) ColumnName(sql []byte, it Item) []byte {
-	if it.HasAlias || it.named {
-		return it.Alias
-	}
-	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
-}
-
 // HiddenParams returns the marker indexes of all substitutions that are parameters. An index counts
 // all markers of the rewritten text, from 0 in text order. AsCounted has several markers.
 func (st *Statement) HiddenParams(substitutions []Substitution) (at []int) {

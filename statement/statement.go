@@ -272,6 +272,15 @@ type Item struct {
 	named bool
 }
 
+// ColumnName returns the server's name for the column of item it: its alias, or its text. The name
+// is in the client's character set. It shares memory with sql or st.
+func (st *Statement) ColumnName(sql []byte, it Item) []byte {
+	if it.HasAlias || it.named {
+		return it.Alias
+	}
+	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
+}
+
 // TableRef is the table that an INSERT, REPLACE or UPDATE changes.
 type TableRef struct {
 	// Kind is Insert, Replace, Update or Load. It is Other for an INSERT or REPLACE that is part of
@@ -425,6 +434,48 @@ type Statement struct {
 	arena    lex.Arena
 }
 
+// reset empties st and keeps its memory. resetRare does the rest. It is short enough to be inlined.
+func (st *Statement) reset(mode lex.Mode) {
+	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
+	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
+	st.Tables, st.Parts = st.Tables[:0], st.Parts[:0]
+	st.SelfContained, st.ClientID, st.Refusal, st.Schema, st.Start = false, false, "", nil, 0
+	st.mode = mode
+	st.arena = st.arena[:0]
+}
+
+// resetRare empties the fields that few texts fill.
+func (st *Statement) resetRare() {
+	if !st.rare {
+		return
+	}
+	st.rare = false
+	st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
+	st.Sequence, st.Proxy = nil, nil
+	st.ProcedureSchema, st.Procedure = nil, nil
+}
+
+// Trim empties st and frees memory beyond a small bound. Call it for a Statement whose session is
+// idle.
+func (st *Statement) Trim() {
+	st.rare = true
+	st.reset(st.mode)
+	st.resetRare()
+	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
+	st.Tables, st.Kills, st.Parts = trim(st.Tables, 4), trim(st.Kills, 1), trim(st.Parts, 1)
+	st.sequence = nil
+	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
+}
+
+// trim empties s. It frees the memory if that has room for more than n elements.
+func trim[T any](s []T, n int) []T {
+	if cap(s) > n {
+		return nil
+	}
+	clear(s[:cap(s)])
+	return s[:0]
+}
+
 // Part is one statement in a text of several.
 type Part struct {
 	Kind     Kind
@@ -481,6 +532,28 @@ func (st *Statement) AboutSequences() bool {
 	default:
 		return false
 	}
+}
+
+// ChangesTables reports whether the text may change the columns of a table for other sessions.
+func (st *Statement) ChangesTables() bool {
+	switch st.Kind {
+	case OtherDDL, CreateStored, DropDatabase, Other:
+		return true
+	}
+	return st.Words&ChangesTable != 0
+}
+
+// ExplainsID reports whether an insert id is expected of the text: it says LAST_INSERT_ID(n), or the
+// tables that it inserts into are known.
+func (st *Statement) ExplainsID() bool {
+	hidden := Opaque
+	switch {
+	case st.Kind == Multi: // any of the statements may have given it
+		hidden |= VersionedComment
+	case st.Kind == Set && len(st.Tables) > 0: // SET STATEMENT ... FOR INSERT
+		hidden = 0
+	}
+	return st.Words&hidden == 0 && (len(st.Tables) > 0 || st.Words&SetsLastInsertID != 0)
 }
 
 // MayChangeLastInsertID reports whether the text may change the server's LAST_INSERT_ID(). Stored

@@ -42,7 +42,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 		done := make(chan error, 1)
 		go func() { done <- h.Sequences.Usable(ctx) }()
 		shard = errKeysOnly
-		if def := h.Shards.Routes().Default(); def != nil {
+		if def := h.Shards.Routes().Default; def != nil {
 			shard = h.Shards.Usable(ctx, def)
 		}
 		return shard, <-done
@@ -53,7 +53,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 func (h *Health) LastReady() *Readiness {
 	return h.ready(func() (shard, keys error) {
 		shard = errKeysOnly
-		if def := h.Shards.Routes().Default(); def != nil {
+		if def := h.Shards.Routes().Default; def != nil {
 			shard = h.Shards.LastUsable(def)
 		}
 		return shard, h.Sequences.LastUsable()
@@ -90,7 +90,7 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 func (h *Health) warnOfOthers(r *Readiness) {
 	routes := h.Shards.Routes()
 	for _, shard := range routes.Named("") {
-		if shard == routes.Default() {
+		if shard == routes.Default {
 			continue
 		}
 		if err := h.Shards.LastUsable(shard); err != nil {

@@ -121,7 +121,7 @@ func (t *Taker) block(n *Block) error {
 	if !l.Pending {
 		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
 		if err != nil {
-			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", n.conn.Shard().Name(), err)
+			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", n.conn.Shard.Name(), err)
 		}
 		// The session keeps its value unless the statement sets another: the server's is of the
 		// block now.

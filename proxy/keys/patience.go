@@ -19,13 +19,13 @@ import (
 type Patience struct {
 	context.Context // the session's
 
+	tally *stats.Tally // which counts the waits
+
+	// Spent is the time of the present command's finished waits for the sequence servers. Only the
+	// session's goroutine touches it. It is 0 again at each command.
+	Spent time.Duration
+
 	begun atomic.Bool // a wait may be going on
-	// waited is the time of finished waits since TakeWaited. Only the session's goroutine touches
-	// it.
-	waited time.Duration
-	// spent is the part of waited for the sequence servers in the present command. Only the
-	// session's goroutine touches it.
-	spent time.Duration
 
 	mu          sync.Mutex // guards the fields below
 	done        chan struct{}
@@ -71,11 +71,11 @@ func (p *Patience) Err() error {
 // deduct it from the command's time. Only the session's goroutine calls it.
 func (p *Patience) Waited() time.Duration {
 	if !p.begun.Load() {
-		return p.spent
+		return p.Spent
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.spent + stats.Clock() - p.since
+	return p.Spent + stats.Clock() - p.since
 }
 
 // Value gives the sequences the Waited of the command.
@@ -117,7 +117,7 @@ func (p *Patience) Over(err error) error {
 	p.begun.Store(false)
 	if late, ok := err.(*sequence.UnavailableError); ok {
 		copied := *late // other callers may have the same error
-		copied.Waited = max(copied.Waited, p.spent)
+		copied.Waited = max(copied.Waited, p.Spent)
 		err = &copied
 	}
 	return err
@@ -125,29 +125,8 @@ func (p *Patience) Over(err error) error {
 
 // Spend records a finished wait for the sequence servers.
 func (p *Patience) Spend(took time.Duration) {
-	p.waited += took
-	p.spent += took
-}
-
-// Begin begins a command, without any waits.
-func (p *Patience) Begin() {
-	if p.begun.Load() {
-		_ = p.Over(nil)
-	}
-	p.spent = 0
-}
-
-// Spent returns the time of the command's finished waits, for Restore.
-func (p *Patience) Spent() time.Duration { return p.spent }
-
-// Restore resets that time to an earlier Spent, so that the waits since do not count.
-func (p *Patience) Restore(spent time.Duration) { p.spent = spent }
-
-// TakeWaited returns how long all commands have waited since the last call.
-func (p *Patience) TakeWaited() time.Duration {
-	waited := p.waited
-	p.waited = 0
-	return waited
+	p.tally.Waiting += took
+	p.Spent += took
 }
 
 // ErrInterrupted is the error of a statement that KILL QUERY has ended.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"seqproxy/proxy/stats"
 )
 
 func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p := &Patience{Context: ctx}
+	p := &Patience{Context: ctx, tally: new(stats.Tally)}
 	ended := func(done <-chan struct{}) bool {
 		select {
 		case <-done:
@@ -60,7 +62,7 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 
 // All waits of a command for several things add up, including the current one.
 func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
-	p := &Patience{Context: t.Context()}
+	p := &Patience{Context: t.Context(), tally: new(stats.Tally)}
 	if got := p.Waited(); got != 0 {
 		t.Errorf("before the first wait: %v", got)
 	}
@@ -87,8 +89,7 @@ func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
 	_ = p.Over(nil)
 	p.Spend(time.Hour)
 	atLeast(time.Hour + 4*time.Millisecond)
-	p.Begin()
-	if got := p.Waited(); got != 0 {
-		t.Errorf("of the command before %v is left", got)
+	if got := p.tally.Waiting; got != p.Spent {
+		t.Errorf("the tally has %v, want %v", got, p.Spent)
 	}
 }

@@ -103,12 +103,12 @@ func (x *RowTaker) take(rows int) ([]uint64, error) {
 		x.asks = append(x.asks, x.rows.Slots...)
 	}
 	patience := &x.taker.Patience
-	spent := patience.Spent()
+	spent := patience.Spent
 	values, err := x.taker.Take(x.asks[:n])
 	if err != nil {
 		return nil, err
 	}
-	patience.Restore(spent) // the next rows have the whole time again
+	patience.Spent = spent // the next rows have the whole time again
 	x.numbers = x.numbers[:0]
 	for i, v := range values {
 		if v.Text != "" {

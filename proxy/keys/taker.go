@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -70,8 +71,10 @@ type Taker struct {
 	values     []Number // scratch: values of slots
 }
 
-// For makes t the taker of a session, whose waits end with ctx.
-func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
+// For makes t the taker of a session. Its waits end with ctx, and tally counts them.
+func (t *Taker) For(ctx context.Context, s Session, tally *stats.Tally) {
+	t.Patience.Context, t.Patience.tally, t.session = ctx, tally, s
+}
 
 // From sets the source of numbers from now on. names has the names of the same sequences.
 // firstAlone says that the keys of filled rows need not be a step apart.
@@ -207,8 +210,9 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			same := bytes.Equal(other, name)
 			if !same {
 				var err error
-				if same, err = t.names.Same(&t.Patience, name, other); err != nil {
-					return nil, t.Patience.Over(err)
+				same, err = t.names.Same(&t.Patience, name, other)
+				if err = t.Patience.Over(err); err != nil {
+					return nil, err
 				}
 			}
 			if same {

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -109,7 +110,7 @@ func (c *counters) MayInsert(k *plan.FilledKey) error {
 func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
 	taker := new(Taker)
-	taker.For(t.Context(), c)
+	taker.For(t.Context(), c, new(stats.Tally))
 	taker.From(c, c, false)
 	return taker, c
 }

@@ -32,7 +32,7 @@ func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, erro
 	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}
 	shards, err := l.session.EnterDefault() // after a pause the shard may have another node
 	relay.Keep = shards.Many()
-	shard, schema := shards.Default(), attempt.Hello.Database
+	shard, schema := shards.Default, attempt.Hello.Database
 	if shards.ForSchema(schema) != shard {
 		schema = ""
 	}

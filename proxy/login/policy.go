@@ -66,7 +66,7 @@ func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin
 		if p.Relay {
 			g.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}
-	} else if p.Routes.Default() != nil {
+	} else if p.Routes.Default != nil {
 		g.Capabilities &^= protocol.SessionTrack // clients can do without it
 	}
 	if !p.Compression {

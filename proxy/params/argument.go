@@ -171,29 +171,6 @@ func (p *List) argumentsInRow(row []byte) func(at int) Value {
 	}
 }
 
-// Asks returns the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
-// name.
-func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
-	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
-	for row := range e.rows() {
-		var argument func(at int) Value
-		for i := range p.Hidden {
-			h := &p.Hidden[i]
-			asks = append(asks, h.Slot)
-			if h.From == (Argument{}) {
-				continue
-			}
-			if argument == nil {
-				argument = p.Arguments(e, row)
-			}
-			if err := FillIn(&asks[len(asks)-1], h.From, argument, inUTF8); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return asks, nil
-}
-
 // FillIn completes a slot with the values of parameters.
 func FillIn(a *plan.Slot, from Argument, argument func(i int) Value, inUTF8 func(name []byte) ([]byte, error)) error {
 	if from.name > 0 {

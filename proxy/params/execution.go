@@ -153,6 +153,13 @@ const (
 	typeUnsignedBigint = uint16(mysql.MYSQL_TYPE_LONGLONG) | 0x8000
 )
 
+// ForgetLong drops the data of COM_STMT_SEND_LONG_DATA.
+func (p *List) ForgetLong() {
+	p.LongSent = false
+	clear(p.long)
+	p.longArgs = nil
+}
+
 // Execution is a parsed COM_STMT_EXECUTE of a statement with hidden parameters, or a parsed
 // COM_STMT_BULK_EXECUTE. It shares the command's memory.
 type Execution struct {
@@ -220,6 +227,29 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 
 // ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+
+// Asks returns the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
+// name.
+func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
+	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
+	for row := range e.rows() {
+		var argument func(at int) Value
+		for i := range p.Hidden {
+			h := &p.Hidden[i]
+			asks = append(asks, h.Slot)
+			if h.From == (Argument{}) {
+				continue
+			}
+			if argument == nil {
+				argument = p.Arguments(e, row)
+			}
+			if err := FillIn(&asks[len(asks)-1], h.From, argument, inUTF8); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return asks, nil
+}
 
 // Unbind restores the types from before Cut. MySQL drops the types of an execution that it refuses
 // as malformed. MariaDB keeps them.

@@ -49,13 +49,6 @@ func (p *List) isEmptied(row, i int) bool {
 	return i < p.Params && at < len(p.emptied) && p.emptied[at]
 }
 
-// ForgetLong drops the data of COM_STMT_SEND_LONG_DATA.
-func (p *List) ForgetLong() {
-	p.LongSent = false
-	clear(p.long)
-	p.longArgs = nil
-}
-
 // assign completes the values of the hidden parameters, for each row of an execution: the previous
 // LAST_INSERT_ID(), the parts of a block, and the filled keys.
 func (p *List) assign(e *Execution, values []keys.Number, previous uint64) {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"seqproxy/proxy/state"
-	"seqproxy/statement"
 )
 
 // Answer is the state of a question.
@@ -158,33 +157,3 @@ type Need struct {
 
 // Rounds bounds how often a plan may ask. A text that needs more rounds is refused.
 const Rounds = 4
-
-// When is the time at which a slot gets its value.
-type When uint8
-
-// The times.
-const (
-	Untaken When = iota // the server is to handle the call
-	Never               // the call is never evaluated, as in EXPLAIN
-	Once                // before the statement is sent
-	EachRow             // for each row of the client's result
-	Counted             // the server counts, within a block
-)
-
-// Slot is a place in a text that gets a number, or another value of a sequence.
-type Slot struct {
-	When     When
-	Func     statement.Func
-	Sequence []byte // nil: none is named, or a parameter names it; valid as long as the text
-	Count    uint64 // of numbers, the first of which is the value; 0: a parameter says it
-	Set      *statement.SetvalArgs
-	// Texts reports whether the slot gets texts, or bytes if Bytes is set. It is set only if the
-	// keys are taken after planning.
-	Texts, Bytes bool
-}
-
-// Served reports whether the proxy serves the slot.
-func (s *Slot) Served() bool { return s.When != Untaken }
-
-// Takes reports whether the slot needs a sequence before the statement is sent.
-func (s *Slot) Takes() bool { return s.When == Once && s.Sequence != nil }

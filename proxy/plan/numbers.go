@@ -22,6 +22,36 @@ func (n *Numbers) Traits(t Traits) Traits {
 	return t
 }
 
+// When is the time at which a slot gets its value.
+type When uint8
+
+// The times.
+const (
+	Untaken When = iota // the server is to handle the call
+	Never               // the call is never evaluated, as in EXPLAIN
+	Once                // before the statement is sent
+	EachRow             // for each row of the client's result
+	Counted             // the server counts, within a block
+)
+
+// Slot is a place in a text that gets a number, or another value of a sequence.
+type Slot struct {
+	When     When
+	Func     statement.Func
+	Sequence []byte // nil: none is named, or a parameter names it; valid as long as the text
+	Count    uint64 // of numbers, the first of which is the value; 0: a parameter says it
+	Set      *statement.SetvalArgs
+	// Texts reports whether the slot gets texts, or bytes if Bytes is set. It is set only if the
+	// keys are taken after planning.
+	Texts, Bytes bool
+}
+
+// Served reports whether the proxy serves the slot.
+func (s *Slot) Served() bool { return s.When != Untaken }
+
+// Takes reports whether the slot needs a sequence before the statement is sent.
+func (s *Slot) Takes() bool { return s.When == Once && s.Sequence != nil }
+
 // Rows are the columns of a statement's result that are numbers of sequences. The server sends a
 // constant placeholder in their place, so it does not matter how often it evaluates that. The proxy
 // replaces the placeholders as the rows pass. So each row that the client gets has a number, and no

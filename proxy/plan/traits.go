@@ -6,14 +6,15 @@ import (
 
 // Traits are what an execution needs of the statement's text.
 type Traits struct {
-	Plain       bool // may go in one write with others
-	MovesLastID bool
-	readsLastID bool
-	readsLast   bool // reads what the last statement left
-	Explained   bool // see ExplainsID
-	Kind        statement.Kind
-	Words       statement.Words
-	Runs        statement.Runs
+	Plain         bool // may go in one write with others
+	MovesLastID   bool
+	readsLastID   bool
+	readsLast     bool // reads what the last statement left
+	Explained     bool // see [statement.Statement.ExplainsID]
+	ChangesTables bool // see [statement.Statement.ChangesTables]
+	Kind          statement.Kind
+	Words         statement.Words
+	Runs          statement.Runs
 }
 
 // TraitsOf returns the traits of an analysed text.
@@ -23,10 +24,11 @@ func TraitsOf(st *statement.Statement) Traits {
 		Kind: st.Kind, Words: st.Words, Runs: st.Runs,
 		Plain: st.Plain(),
 		// INTO leaves a row count, which a later LAST_INSERT_ID(n) would change.
-		MovesLastID: st.MayChangeLastInsertID() || st.Words&statement.Into != 0,
-		readsLast:   reads,
-		Explained:   ExplainsID(st),
-		readsLastID: reads && readsLastID(st),
+		MovesLastID:   st.MayChangeLastInsertID() || st.Words&statement.Into != 0,
+		readsLast:     reads,
+		Explained:     st.ExplainsID(),
+		ChangesTables: st.ChangesTables(),
+		readsLastID:   reads && readsLastID(st),
 	}
 }
 
@@ -41,19 +43,6 @@ func readsLastID(st *statement.Statement) bool {
 func (t *Traits) readsCounts() bool {
 	return t.Words&statement.ReadsCounts != 0 ||
 		t.Kind == statement.ShowWarnings || t.Kind == statement.GetDiagnostics
-}
-
-// ExplainsID reports whether an insert id is expected of a statement: it says LAST_INSERT_ID(n), or
-// the tables that it inserts into are known. Bound ones among them were planned before.
-func ExplainsID(st *statement.Statement) bool {
-	hidden := statement.Opaque
-	switch {
-	case st.Kind == statement.Multi: // any of the statements may have given it
-		hidden |= statement.VersionedComment
-	case st.Kind == statement.Set && len(st.Tables) > 0: // SET STATEMENT ... FOR INSERT
-		hidden = 0
-	}
-	return st.Words&hidden == 0 && (len(st.Tables) > 0 || st.Words&statement.SetsLastInsertID != 0)
 }
 
 // LeavesNothing reports whether a statement can run on another shard than the session's: nothing

@@ -158,7 +158,7 @@ func (a *answers) mayOmitMetadata() bool {
 }
 
 // limitsRows reports whether sql_select_limit is set, and there is a server that obeys it.
-func (a *answers) limitsRows() bool { return plan.LimitsRows(a.state, a.at.routes.Default() != nil) }
+func (a *answers) limitsRows() bool { return plan.LimitsRows(a.state, a.at.routes.Default != nil) }
 
 // limitedToNothing reports whether sql_select_limit is 0: a SELECT then gives no row and evaluates
 // nothing. Any other limit lets one row through.
@@ -221,7 +221,7 @@ func (a *answers) showNotice() error {
 	for _, row := range rows {
 		code, err := strconv.ParseUint(string(row[1]), 10, 16)
 		if err != nil {
-			return fmt.Errorf("shard %s: SHOW WARNINGS has the code %q", c.Shard().Name(), row[1])
+			return fmt.Errorf("shard %s: SHOW WARNINGS has the code %q", c.Shard.Name(), row[1])
 		}
 		t.Rows = append(t.Rows, []any{string(row[0]), code, string(row[2])})
 	}

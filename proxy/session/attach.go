@@ -65,7 +65,7 @@ func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
 // release. The session keeps it until its end.
 func (a *attachment) Attach() (*backend.Conn, error) {
 	for a.cur != nil {
-		if err := a.enter(a.cur.Shard()); err != nil || !a.waited {
+		if err := a.enter(a.cur.Shard); err != nil || !a.waited {
 			return a.cur, err
 		}
 		if err := a.rejoin(); err != nil { // the current connection may change
@@ -106,7 +106,7 @@ func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
 // open opens the session's connection to a shard, with the client's own framing.
 func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
 	account := a.account()
-	itself, err := account.UsesUserCredentials(shard, a.routes.Default())
+	itself, err := account.UsesUserCredentials(shard, a.routes.Default)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, e
 
 // reopens reports whether the session could open a connection again. It cannot without a password.
 func (a *attachment) reopens(c *backend.Conn) bool {
-	_, err := a.login.Account.UsesUserCredentials(c.Shard(), a.routes.Default())
+	_, err := a.login.Account.UsesUserCredentials(c.Shard, a.routes.Default)
 	return err == nil
 }
 
@@ -167,7 +167,7 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 			return nil, err
 		}
 		shard := a.routes.ForSchema(schema)
-		if shard == c.Shard() {
+		if shard == c.Shard {
 			return c, nil
 		}
 		if err := a.ensureStatus(); err != nil {
@@ -176,7 +176,7 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 		if err := a.mayLeaveFor(shard); err != nil {
 			return nil, err
 		}
-		if err := a.enterBoth(c.Shard(), shard); err != nil {
+		if err := a.enterBoth(c.Shard, shard); err != nil {
 			return nil, err
 		}
 		if !a.waited {
@@ -216,7 +216,7 @@ func (a *attachment) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	if err := a.mayLeaveFor(shard); err != nil {
 		return nil, err
 	}
-	if err := a.enterBoth(a.cur.Shard(), shard); err != nil {
+	if err := a.enterBoth(a.cur.Shard, shard); err != nil {
 		return nil, err
 	}
 	return a.connReady(shard)
@@ -242,12 +242,12 @@ func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 	switch {
 	case a.state.InTransaction():
 		return protocol.NotSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
-			shard.Name(), a.cur.Shard().Name())
+			shard.Name(), a.cur.Shard.Name())
 	case a.state.NextTransaction:
 		return protocol.NotSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
 	case a.state.Pins != 0:
 		return protocol.NotSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
-			a.cur.Shard().Name(), shard.Name(), a.state.Pins.Words())
+			a.cur.Shard.Name(), shard.Name(), a.state.Pins.Words())
 	}
 	return nil
 }
@@ -286,7 +286,10 @@ func (a *attachment) enter(shard *backend.Shard) error {
 	if engaged := a.engaged.Load(); !engaged.Has(shard) {
 		a.engaged.Store(engaged.With(shard))
 	}
-	if shard.Paused() != nil && !a.entered.Has(shard) {
+	if a.entered.Has(shard) {
+		return nil
+	}
+	if shard.Paused() != nil {
 		if err := a.above.settle(); err != nil { // they may begin or end a transaction
 			return err
 		}
@@ -325,10 +328,10 @@ func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
 	defer a.shared.PausedSessions.Add(-1)
 	timer := time.NewTimer(a.set.PauseTimeout)
 	defer timer.Stop()
-	spent := a.patience.Spent()
+	spent := a.patience.Spent
 	defer func() {
 		err = a.patience.Over(err)
-		a.patience.Restore(spent) // the time counts only for sequence servers
+		a.patience.Spent = spent // the time counts only for sequence servers
 		a.unreached = err != nil
 	}()
 	for {
@@ -364,7 +367,7 @@ func (a *attachment) disengage() {
 func (a *attachment) narrowEngaged() {
 	var one *backend.ShardSet
 	if a.cur != nil {
-		one = one.With(a.cur.Shard())
+		one = one.With(a.cur.Shard)
 	}
 	a.engaged.Store(one)
 }

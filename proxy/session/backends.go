@@ -51,7 +51,7 @@ func (b *backends) account() *login.Account {
 
 // setCurrent makes c the connection that statements run on.
 func (b *backends) setCurrent(c *backend.Conn) {
-	first, hello := b.cur == nil, c.Hello()
+	first, hello := b.cur == nil, c.Hello
 	if b.cur != c {
 		b.state.StartMode(serverOf(hello), b.login.Collation)
 	}
@@ -67,7 +67,7 @@ func (b *backends) setCurrent(c *backend.Conn) {
 // is one the greeting's.
 func (b *backends) likeMariaDB() bool {
 	if b.cur != nil {
-		return b.cur.Hello().MariaDB
+		return b.cur.Hello.MariaDB
 	}
 	return !b.login.LikeMySQL
 }
@@ -91,7 +91,7 @@ func (b *backends) release(c *backend.Conn) {
 	c.Used = true
 	b.tally.Counted(c)
 	if c == b.cur {
-		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+		b.state.Observe(c.Answer.Status, c.Hello.MariaDB)
 		b.state.StatusUnsure = c.Answer.ErrCode != 0
 	}
 	if !b.effect.Expected {
@@ -128,7 +128,7 @@ func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 // forget drops a closed connection.
 func (b *backends) forget(c *backend.Conn) {
 	b.mu.Lock()
-	delete(b.conns, c.Shard())
+	delete(b.conns, c.Shard)
 	b.mu.Unlock()
 	b.state.Forget(idOfConn(c))
 	if b.cur == c {
@@ -180,7 +180,7 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	if !b.doom.Is() {
 		c.CountLost(cause)
 	}
-	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
+	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard.Name(), c.Node(), cause)
 	if !midAnswer {
 		_ = b.client.flush() // answers to earlier commands; the session ends either way
 	}
@@ -190,7 +190,7 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon makes the server end its work on c, if err says that the client went away before the
 // answer. It returns err.
 func (b *backends) abandon(c *backend.Conn, err error) error {
-	if creds, ok := b.account().Credentials(c.Shard()); ok && errors.Is(err, errClientGone) {
+	if creds, ok := b.account().Credentials(c.Shard); ok && errors.Is(err, errClientGone) {
 		b.shared.Killer.Abandon(c.Place(), creds)
 	}
 	return err
@@ -225,7 +225,7 @@ func (b *backends) needs(c *backend.Conn) bool {
 // endWith ends a session with its idle backend connection. The client gets what the server
 // said before it closed.
 func (b *backends) endWith(c *backend.Conn) error {
-	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard().Name(), c.Node())
+	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard.Name(), c.Node())
 	// All bytes have come. The deadline is for TLS, which may want to write.
 	_ = c.SetReadDeadline(time.Now().Add(time.Second))
 	for len(c.Buffered()) < protocol.BufferSize && c.Fill() == nil {
@@ -262,7 +262,7 @@ func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]
 		return nil, err
 	}
 	if len(rows) != 1 || len(rows[0]) != n {
-		return nil, fmt.Errorf("shard %s does not tell %s", c.Shard().Name(), what)
+		return nil, fmt.Errorf("shard %s does not tell %s", c.Shard.Name(), what)
 	}
 	return rows[0], nil
 }
@@ -271,7 +271,7 @@ func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]
 func (b *backends) AskAll(c *backend.Conn, show string) ([][][]byte, error) {
 	rows, err := b.Ask(c, show)
 	// Such statements, as those of a routine, may have set it unseen.
-	unseen := b.state.AllPins().Has(state.PinOpaque) || c.Hello().InitConnect
+	unseen := b.state.AllPins().Has(state.PinOpaque) || c.Hello.InitConnect
 	if err != nil || !b.state.SelectLimit && !unseen {
 		return rows, err
 	}

@@ -73,7 +73,7 @@ func (s *Settings) boundSoFar() *bindings {
 // several shards, whose servers could generate the same keys, bound then fails. With one shard it
 // uses the configuration alone.
 func (f *facts) bound() (*bindings, error) {
-	if f.at.routes.Default() == nil {
+	if f.at.routes.Default == nil {
 		return nil, nil // without a shard there are no tables
 	}
 	b := f.at.set.boundSoFar()

@@ -15,6 +15,7 @@ import (
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
@@ -81,7 +82,9 @@ func planningWith(t *testing.T, owners columnOwners, shards ...string) *planning
 	at := &attachment{set: &Settings{owners: owners}, routes: all.Routes()}
 	at.shared = &Shared{Log: zap.NewNop()}
 	at.state = &state.State{}
-	return &planning{facts: facts{&ground{at: at, state: at.state, numbers: new(keys.Taker)}}}
+	p := &planning{facts: facts{&ground{at: at, state: at.state, numbers: new(keys.Taker)}}}
+	p.numbers.For(t.Context(), &p.facts, new(stats.Tally))
+	return p
 }
 
 func TestWhoAsksFirstWhatIsBoundWaitsForTheOwners(t *testing.T) {

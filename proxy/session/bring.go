@@ -17,12 +17,12 @@ import (
 // statement left (warnings, row counts) if the proxy answered that.
 func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
 	b, refusal := plan.Bring(&t, a.state, plan.Server{
-		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.lastInsertIDExact,
+		Conn: idOfConn(c), MariaDB: c.Hello.MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.lastInsertIDExact,
 	})
 	switch {
 	case refusal.Why == plan.RanElsewhere:
 		return protocol.NotSupported("the last statement ran on shard %s: its row counts and warnings cannot be read on shard %s",
-			a.connBy(a.state.LastConn).Shard().Name(), c.Shard().Name())
+			a.connBy(a.state.LastConn).Shard.Name(), c.Shard.Name())
 	case refusal.Why != plan.Granted:
 		return protocol.NotSupported("%s", refusal.Text)
 	}
@@ -56,7 +56,7 @@ func (a *attachment) BringLastID(c *backend.Conn, keep bool) error {
 		return nil
 	default:
 		holder := a.connBy(l.Holder)
-		err := a.enterBoth(c.Shard(), holder.Shard())
+		err := a.enterBoth(c.Shard, holder.Shard)
 		if err == nil {
 			value, err = a.askLastID(holder)
 		}
@@ -65,7 +65,7 @@ func (a *attachment) BringLastID(c *backend.Conn, keep bool) error {
 		}
 	}
 	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
-	text, then := l.Travel(value, keep, counts, c.Hello().MariaDB)
+	text, then := l.Travel(value, keep, counts, c.Hello.MariaDB)
 	if _, err := a.Ask(c, text); err != nil {
 		return err
 	}
@@ -171,12 +171,12 @@ func (b *backends) raise(c *backend.Conn, e *protocol.ServerError) error {
 		return nil
 	case errors.As(err, &raised):
 		return protocol.NotSupported("the last statement was answered here with error %d, which shard %s cannot be told to tell of: %v",
-			e.Code, c.Shard().Name(), raised)
+			e.Code, c.Shard.Name(), raised)
 	case err != nil:
 		return err
 	}
 	return protocol.NotSupported("the last statement was answered here with error %d, which shard %s does not take for an error",
-		e.Code, c.Shard().Name())
+		e.Code, c.Shard.Name())
 }
 
 // maxSignalText is the longest MESSAGE_TEXT.

@@ -56,7 +56,7 @@ func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err er
 	var names []string
 	for name, version := range b.state.Sysvars {
 		if version > since && !(named && state.SetByNames(name)) {
-			names = append(names, isolationName(name, b.cur.Hello()))
+			names = append(names, isolationName(name, b.cur.Hello))
 		}
 	}
 	sort.Strings(names)
@@ -72,7 +72,7 @@ func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err er
 		return nil, err
 	}
 	for i, value := range values[:system] {
-		sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
+		sets = append(sets, "@@session."+isolationName(names[i], c.Hello)+" = "+literal(value))
 	}
 	if named {
 		sets = append(sets, "NAMES "+literal(values[system])+" COLLATE "+literal(values[system+1]))

@@ -80,9 +80,10 @@ func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.T
 	return err
 }
 
-// columnsOfTable returns a table's columns from the cache, or asks for them.
+// columnsOfTable returns a table's columns from the cache, or asks for them. A session that has
+// called a routine, or executed any text, does not trust the cache until it is reset.
 func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words) (plan.Columns, error) {
-	at := columnsKey{c.Shard(), f.state.Schema, string(sql[t.Start:t.End])}
+	at := columnsKey{c.Shard, f.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
@@ -107,7 +108,7 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 	if words&statement.ReadsCounts != 0 {
 		return of, errReadsLast
 	}
-	if f.state.BeforeTransaction() && !c.Hello().MariaDB {
+	if f.state.BeforeTransaction() && !c.Hello.MariaDB {
 		// On MySQL the question would be that transaction.
 		return of, errBeforeTransaction
 	}
@@ -117,7 +118,7 @@ func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words)
 	}
 	for _, row := range rows {
 		if len(row) < 6 || row[0] == nil {
-			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
+			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard.Name(), table)
 		}
 		if bytes.IndexByte(row[0], 0) >= 0 { // in UTF-16 and its like; no name has this character
 			return of, errWideNames
@@ -170,7 +171,7 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 	}
 	var increment uint64
 	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
-		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
+		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard.Name(), row[0])
 	}
 	*m = state.InsertModes{Conn: idOfConn(c), Version: max(b.state.Sysvars["auto_increment_increment"], b.state.Sysvars["sql_mode"]), Increment: increment}
 	for mode := range strings.SplitSeq(string(row[1]), ",") {

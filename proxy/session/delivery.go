@@ -42,7 +42,7 @@ func (d *delivery) single(sql []byte) error {
 			return d.rewrite(sql, a)
 		}
 	}
-	if d.at.routes.Default() == nil {
+	if d.at.routes.Default == nil {
 		return d.answers.answerLocal(sql, nil)
 	}
 	return d.passOn(sql)
@@ -82,24 +82,13 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	if changesTables(d.planning.stmt.Kind, d.planning.stmt.Words) {
+	if d.planning.stmt.ChangesTables() {
 		d.at.shared.columns.forget()
 	}
 	if d.planning.stmt.Kind == statement.Set {
 		d.state.SetVariables(&d.planning.stmt, sql)
 		d.state.Synced(idOfConn(c), d.state.Version)
 	}
-}
-
-// changesTables reports whether a statement may change the columns of a table for other sessions. A
-// session that has called a routine, or executed any text, does not trust what is remembered until
-// it is reset: see columnsOfTable.
-func changesTables(k statement.Kind, words statement.Words) bool {
-	switch k {
-	case statement.OtherDDL, statement.CreateStored, statement.DropDatabase, statement.Other:
-		return true
-	}
-	return words&statement.ChangesTable != 0
 }
 
 // attachFor attaches the connection for a relayed statement, and brings there what the statement

@@ -132,7 +132,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 		}
 	}
 	if cmd == protocol.ComStmtFetch {
-		if err := x.at.enter(p.conn.Shard()); err != nil {
+		if err := x.at.enter(p.conn.Shard); err != nil {
 			return x.order.answerAlone(func() error { return err })
 		}
 	}
@@ -163,7 +163,7 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 
 // noteExecuted is noteDone for an execution.
 func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
-	if changesTables(p.shape.Kind, p.shape.Words) {
+	if p.shape.ChangesTables {
 		x.at.shared.columns.forget()
 	}
 	if p.set == nil {

@@ -52,7 +52,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			break
 		}
 	}
-	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
+	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello.MariaDB { // an attribute
 		p.Unbind(&e)
 	}
 	x.noteExecuted(c, p)

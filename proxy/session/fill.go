@@ -57,7 +57,7 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 		return err
 	}
 	f := p.factsFor(at)
-	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello().FoldsTables, p.at.login.Capabilities.Has(protocol.BulkOperations)
+	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello.FoldsTables, p.at.login.Capabilities.Has(protocol.BulkOperations)
 	if bound != nil {
 		f.Bound = bound.tables
 	}

@@ -135,7 +135,7 @@ func (i *idleness) pingAfter(c *backend.Conn) time.Duration {
 	timeout := i.at.state.WaitTimeout
 	switch timeout {
 	case 0:
-		timeout = i.timeoutAt(c.Hello())
+		timeout = i.timeoutAt(c.Hello)
 	case state.UnknownTimeout:
 		timeout = time.Second
 	}
@@ -147,7 +147,7 @@ func (i *idleness) clientTimeout() time.Duration {
 	if i.at.state.WaitTimeout > 0 {
 		return i.at.state.WaitTimeout
 	}
-	if shard := i.at.routes.Default(); shard != nil {
+	if shard := i.at.routes.Default; shard != nil {
 		if hello, ok := shard.Hello(); ok {
 			return i.timeoutAt(&hello)
 		}

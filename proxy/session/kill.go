@@ -22,7 +22,7 @@ func (t *texts) kill(sql []byte) error {
 	if kill.IsProxyID(id) {
 		return t.killHere(uint32(id), kill.WishOf(&st.Kill))
 	}
-	if t.at.routes.Default() == nil {
+	if t.at.routes.Default == nil {
 		return t.answers.answerLocal(sql, nil)
 	}
 	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression means the server's id
@@ -54,7 +54,7 @@ func (t *texts) killHere(id uint32, k kill.Wish) error {
 
 // killSelf kills the session through its own connection, so the server acts and answers.
 func (t *texts) killSelf(k kill.Wish) error {
-	if t.at.routes.Default() == nil {
+	if t.at.routes.Default == nil {
 		if !k.Query {
 			t.relay.refuse(keys.ErrInterrupted)
 			_ = t.client.flush() // the session ends either way

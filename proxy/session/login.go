@@ -83,7 +83,7 @@ func (s *Session) begin() error {
 	s.state.SetCollation(s.login.Collation)
 	if s.state.Charset != "" && s.expectsState() {
 		_, _ = s.Attach() // an error comes again when a statement needs the server
-	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
+	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default != nil {
 		_, err := s.Attach()
 		var unreachable *backend.UnreachableError
 		switch {
@@ -124,7 +124,7 @@ func (s *Session) expectsState() bool {
 	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false
 	}
-	shard := s.routes.Default()
+	shard := s.routes.Default
 	if shard == nil {
 		return false
 	}

@@ -77,7 +77,7 @@ func (m *memoryShare) take(size int) error {
 // error.
 func (m *memoryShare) await(from *semaphore.Weighted, n int64) error {
 	p := m.at.patience
-	spent := p.Spent()
+	spent := p.Spent
 	p.Done() // begins the wait, which the timer may end at once
 	late, ended := false, make(chan struct{})
 	timer := time.AfterFunc(m.at.set.PauseTimeout, func() {
@@ -90,7 +90,7 @@ func (m *memoryShare) await(from *semaphore.Weighted, n int64) error {
 		<-ended // it must not interrupt a later wait
 	}
 	err = p.Over(err)
-	p.Spend(spent - p.Spent()) // the time of the statement begins after the wait
+	p.Spend(spent - p.Spent) // the time of the statement begins after the wait
 	switch {
 	case err == nil:
 		return nil

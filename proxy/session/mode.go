@@ -32,7 +32,7 @@ func (p *planning) fetchMode(sql []byte) error {
 		}
 		c, _ = p.at.Attach() // an error comes again when a statement needs the server
 	}
-	if c == nil || st.ReadsAlike(sql) || !st.ReadByMode(sql, c.Hello().MariaDB) {
+	if c == nil || st.ReadsAlike(sql) || !st.ReadByMode(sql, c.Hello.MariaDB) {
 		return nil
 	}
 	lower := bytes.ToLower(sql)
@@ -63,7 +63,7 @@ func (p *planning) fetchMode(sql []byte) error {
 // needsServer reports whether a text needs a server, without which the session is so far, and may
 // mean several things. The connection shows in which mode the session begins.
 func (p *planning) needsServer(sql []byte) bool {
-	if p.at.routes.Default() == nil || ascii(sql) && !bytes.ContainsAny(sql, "\\\"[") {
+	if p.at.routes.Default == nil || ascii(sql) && !bytes.ContainsAny(sql, "\\\"[") {
 		return false
 	}
 	if p.state.ModeUnknown && !ascii(sql) {
@@ -76,7 +76,7 @@ func (p *planning) needsServer(sql []byte) bool {
 // identifyServer attaches a connection if the server that reads the session's texts is unknown, and
 // reports whether it has become known. An error comes again when a statement needs the server.
 func (p *planning) identifyServer() bool {
-	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
+	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default == nil || p.relay.settle() != nil {
 		return false
 	}
 	_, err := p.at.Attach()

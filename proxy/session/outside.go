@@ -76,7 +76,7 @@ func (s *Session) Drop() {
 // Shared.Mu.
 func (s *Session) Ended() {
 	s.mu.Lock()
-	s.reportLocked(stats.Clock())
+	s.tally.ReportLocked(stats.Clock(), s.client.Conn, s.tally.Report.Standing, &s.shared.Counters.Overheads)
 	s.shared.Totals.Add(s.tally.Report)
 	s.mu.Unlock()
 	s.login.Uncount()

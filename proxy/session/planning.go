@@ -68,7 +68,7 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 			return unread, err
 		}
 	}
-	if len(st.Kills) > 0 && p.at.routes.Default() != nil {
+	if len(st.Kills) > 0 && p.at.routes.Default != nil {
 		return kills, nil
 	}
 	if len(st.Tables) > 0 {
@@ -76,7 +76,7 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 			return fills, err
 		}
 	}
-	if st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default() != nil {
+	if st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default != nil {
 		return plain, nil
 	}
 	return ordinary, nil
@@ -86,7 +86,7 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 // replace, or keys that it fills in.
 func (p *planning) concernsProxy() bool {
 	st := &p.stmt
-	if p.fill == nil && p.at.routes.Default() == nil && !st.SelfContained {
+	if p.fill == nil && p.at.routes.Default == nil && !st.SelfContained {
 		return asksForNumbers(st) // CONNECTION_ID(), for one, needs no server
 	}
 	return len(st.Calls) > 0 || st.Refusal != "" || p.fill != nil
@@ -98,7 +98,7 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 		p.planner = new(plan.Planner)
 	}
 	p.planned = true
-	server, f := p.at.routes.Default() != nil, &p.planner.Facts
+	server, f := p.at.routes.Default != nil, &p.planner.Facts
 	*f = plan.Facts{
 		At: at, Unknown: p.at.set.unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,
 		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
@@ -256,7 +256,7 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 		return false, err
 	}
 	relays := p.at.set.unknown == UnknownRelay
-	hasSequences := p.at.routes.Default() != nil && p.at.likeMariaDB()
+	hasSequences := p.at.routes.Default != nil && p.at.likeMariaDB()
 	switch st.Kind {
 	case statement.AlterSequence, statement.DropSequence:
 	case statement.CreateSequence:
@@ -315,7 +315,7 @@ func (p *planning) resolveNames(st *statement.Statement, charset string) error {
 		}
 		return p.convert(&st.Proxy.Address, charset)
 	}
-	if st.Kind != statement.ShowCreateSequence || p.at.routes.Default() == nil {
+	if st.Kind != statement.ShowCreateSequence || p.at.routes.Default == nil {
 		return nil
 	}
 	w := p.shown()

@@ -114,7 +114,7 @@ func (x *executor) prepare(sql []byte) error {
 			return err
 		}
 	}
-	if x.at.routes.Default() == nil {
+	if x.at.routes.Default == nil {
 		return x.prepareWithoutServer(sql, asked)
 	}
 	c, err := x.at.Attach()

@@ -36,13 +36,13 @@ func (pt preparedTexts) full(name string) error {
 // preparedText is a statement that is prepared as text.
 type preparedText struct {
 	inserts   insertsInto // see stillBound
-	explained bool        // see plan.ExplainsID
+	explained bool        // see statement.Statement.ExplainsID
 	runs      statement.Runs
 }
 
 // preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
 func (t *texts) preparesText(sql []byte) error {
-	if t.at.routes.Default() == nil {
+	if t.at.routes.Default == nil {
 		return t.delivery.single(sql)
 	}
 	d, ok := statement.ReadDynamic(sql, t.state.Mode)
@@ -186,7 +186,7 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	} else if hides {
 		return in, errUnread
 	}
-	in.explained, in.runs = plan.ExplainsID(st), st.Runs
+	in.explained, in.runs = st.ExplainsID(), st.Runs
 	if in.inserts, err = p.insertsOf(); err != nil {
 		return in, err
 	}

@@ -208,12 +208,12 @@ func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 // connOf returns the connection that a statement was prepared on, even if another shard is current.
 func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 	if p.conn == a.cur {
-		return p.conn, a.enter(a.cur.Shard())
+		return p.conn, a.enter(a.cur.Shard)
 	}
 	if err := a.ensureOpen(); err != nil {
 		return nil, err
 	}
-	switch there, here := p.conn.Shard().Name(), a.cur.Shard().Name(); {
+	switch there, here := p.conn.Shard.Name(), a.cur.Shard.Name(); {
 	case a.state.InTransaction():
 		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			there, here)
@@ -224,7 +224,7 @@ func (a *attachment) connOf(p *prepared) (*backend.Conn, error) {
 		return nil, protocol.NotSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
 			there, here, there)
 	}
-	return a.connTo(p.conn.Shard())
+	return a.connTo(p.conn.Shard)
 }
 
 // connFor is connOf for an execution: it also brings there what the statement may read.

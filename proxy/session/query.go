@@ -43,7 +43,7 @@ func (t *texts) query(sql []byte) error {
 	}
 	st := &t.planning.stmt
 	t.planning.analyze(sql)
-	t.relay.explained = plan.ExplainsID(st)
+	t.relay.explained = st.ExplainsID()
 	if t.at.login.AtAdmin {
 		return t.order.answerAlone(func() error { return t.atAdminAddress(sql) })
 	}
@@ -188,7 +188,7 @@ func (t *texts) useSchema(schema string, p *prepared, keeps bool) error {
 			c, err = t.at.open(shard, "")
 			opened = true
 		}
-	case c.Shard() != shard:
+	case c.Shard != shard:
 		c, err = t.at.connForSchema(schema)
 	}
 	if err != nil {

@@ -19,7 +19,7 @@ func (p *planning) shown() shown.Writer {
 // with the proxy's sequences added. It returns nil if the text is no such question, or goes there
 // unchanged. See [shown.Writer].
 func (p *planning) withSequences(sql []byte) (text []byte, err error) {
-	if p.at.routes.Default() == nil {
+	if p.at.routes.Default == nil {
 		return nil, nil
 	}
 	q, ok := idiom.ReadSequenceQuestion(sql, p.state.Mode)
@@ -70,7 +70,7 @@ type question struct {
 // prepareQuestion returns the text for c to prepare in place of the one just analysed. asks is nil
 // if that is no question about sequences.
 func (x *executor) prepareQuestion(c *backend.Conn, sql []byte) (asks *question, text []byte, err error) {
-	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default() == nil {
+	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default == nil {
 		return nil, sql, nil
 	}
 	q, ok := idiom.ReadSequenceQuestion(sql, x.state.Mode)

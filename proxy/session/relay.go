@@ -33,7 +33,7 @@ type relay struct {
 	slow    slow
 	share   memoryShare // for a large command that is parsed
 	scratch []byte      // a command of the proxy's own
-	// explained says that an insert id in the answer is expected, see plan.ExplainsID.
+	// explained says that an insert id in the answer is expected, see statement.Statement.ExplainsID.
 	explained bool
 
 	// scan reads a text as it passes; nil: no need. scanFrom is the number of bytes before more of
@@ -246,7 +246,7 @@ func (r *relay) pending() bool { return r.batch.size > 0 }
 // reportUnexplained counts and logs an insert id in an answer of c that its statement does not
 // explain.
 func (r *relay) reportUnexplained(c *backend.Conn, e *expected) {
-	if !r.at.set.boundSoFar().bindsOn(c.Shard(), r.at.routes) {
+	if !r.at.set.boundSoFar().bindsOn(c.Shard, r.at.routes) {
 		return
 	}
 	r.at.shared.Counters.Suspects.Add(1)
@@ -254,6 +254,6 @@ func (r *relay) reportUnexplained(c *backend.Conn, e *expected) {
 	if !text.kept {
 		text = r.slow.text // the statement was sent alone
 	}
-	r.at.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
+	r.at.log().Warn("insert id not explained", logfield.Shard(c.Shard.Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
 		zap.ByteString(logfield.NameStatement, r.slow.redacted(text)))
 }

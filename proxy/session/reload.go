@@ -20,7 +20,7 @@ func (s *Session) renew(now *Settings) error {
 	}
 	s.use(now)
 	routes := s.set.routesFor(s.login.AtAdmin)
-	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
+	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
 	}
 	return s.follow(routes)
@@ -86,7 +86,7 @@ func (a *attachment) follow(routes *backend.Routes) error {
 	}
 	if mustMove {
 		refused := protocol.Errorf(erShardLost, "08S01", "seqproxy: connect again: shard %s has changed in a pause, and the session cannot follow: %s",
-			a.cur.Shard().Name(), strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
+			a.cur.Shard.Name(), strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
 		a.closeBackends() // nothing more goes there, whoever handles the error
 		return fmt.Errorf("%w: %w", errNotMoved, refused)
 	}
@@ -114,7 +114,7 @@ func (a *attachment) logKept(routes *backend.Routes) {
 
 // isAt reports whether routes lead to the session's connections.
 func (a *attachment) isAt(routes *backend.Routes) bool {
-	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard() {
+	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard {
 		return false
 	}
 	for shard := range a.conns {
@@ -153,7 +153,7 @@ func (a *attachment) move() error {
 		if shard == nil {
 			return errKeysOnly
 		}
-		if err := a.enterBoth(a.cur.Shard(), shard); err != nil {
+		if err := a.enterBoth(a.cur.Shard, shard); err != nil {
 			return err
 		}
 		c := a.conns[shard]

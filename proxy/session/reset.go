@@ -38,7 +38,7 @@ func (s *Session) resetConnection() error {
 			return s.lost(cur, err, true) // the client has its answer
 		}
 		s.resetState()
-		hello := cur.Hello()
+		hello := cur.Hello
 		s.state.SetCollation(s.login.Collation)
 		s.state.StartMode(serverOf(hello), s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default now

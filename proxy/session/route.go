@@ -119,7 +119,7 @@ func (e *explanation) decide(r *route, sql []byte) error {
 		return err
 	}
 	e.routeTo(r, schema)
-	if elsewhere && e.at.cur != nil && e.at.cur.Shard() != r.shard {
+	if elsewhere && e.at.cur != nil && e.at.cur.Shard != r.shard {
 		if err := e.at.mayLeaveFor(r.shard); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 		switch {
 		case err != nil:
 			return "", false, true, err
-		case id == uint64(e.at.id) && e.at.routes.Default() != nil:
+		case id == uint64(e.at.id) && e.at.routes.Default != nil:
 			c, err := e.at.Attach()
 			if err != nil {
 				return "", false, true, err

@@ -149,7 +149,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 // kill makes the server end the statement. If the server refuses the KILL, the session waits for
 // the rest of the rows.
 func (x *rowExchange) kill() error {
-	creds, ok := x.r.at.account().Credentials(x.c.Shard())
+	creds, ok := x.r.at.account().Credentials(x.c.Shard)
 	if !ok {
 		return nil
 	}

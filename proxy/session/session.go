@@ -51,7 +51,7 @@ func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, a
 	s.connected = stats.Clock()
 	s.login = login.New(s, conn, &shared.Gate, atAdmin)
 	s.connect(ctx, shared, set)
-	s.numbers.For(s.ctx, &s.planning.facts)
+	s.numbers.For(s.ctx, &s.planning.facts, &s.tally)
 	s.use(set)
 	s.kills = kill.NewKills(s.ctx, s, srv, shared.Killer)
 	s.tally = stats.NewTally(&s.mu, s.connected)
@@ -171,7 +171,7 @@ func (s *Session) beginCommand(payload []byte) error {
 		}
 	}
 	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
-	s.numbers.Patience.Begin()
+	s.numbers.Patience.Spent = 0
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (s *Session) command(payload []byte) error {
 	case protocol.ComPing:
 		s.state.Pinged()
 		// A pool takes a connection whose ping is not answered in a pause for a dead one.
-		if s.cur == nil || s.batch.size == 0 && paused(s.cur.Shard()) && !s.state.InTransaction() {
+		if s.cur == nil || s.batch.size == 0 && paused(s.cur.Shard) && !s.state.InTransaction() {
 			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
 		}
 		return s.relayCommand(protocol.ShapeOne, false)
@@ -219,7 +219,7 @@ func (s *Session) command(payload []byte) error {
 		if cmd != protocol.ComStatistics { // which leaves everything as it is
 			s.state.LastAnswer = state.ByServer
 		}
-		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
+		if s.routes.Default == nil && cmd == protocol.ComStatistics {
 			return s.answerAlone(s.statistics)
 		}
 		return s.relayCommand(cmd.AnswerShape(), true)
@@ -237,7 +237,7 @@ func (s *Session) command(payload []byte) error {
 func (s *Session) setOption(payload []byte) error {
 	option := make([]byte, 2) // as servers read it: MariaDB puts a zero behind what is shorter
 	copy(option, payload[1:])
-	if s.routes.Default() == nil {
+	if s.routes.Default == nil {
 		s.reply(protocol.OK{})
 		return nil
 	}
@@ -315,9 +315,13 @@ func (s *Session) takeIn(size int) error {
 // the wait. If a shutdown has already come, beginWait returns an error. If a connection may have
 // ended, look says that the caller must look first.
 func (s *Session) beginWait(now time.Duration) (look bool, err error) {
+	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
+	if s.cur != nil {
+		at.Shard = s.cur.Shard
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reportLocked(now)
+	s.tally.ReportLocked(now, s.client.Conn, at, &s.shared.Counters.Overheads)
 	if s.backendClosed {
 		s.backendClosed = false
 		return true, nil
@@ -352,15 +356,6 @@ func (s *Session) endWait(err error) (look bool, _ error) {
 	look = s.backendClosed
 	s.backendClosed, s.idle.woken = false, true
 	return look, s.client.until(time.Time{})
-}
-
-// reportLocked reports what the session has done, and where it is. The caller has locked mu.
-func (s *Session) reportLocked(now time.Duration) {
-	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
-	if s.cur != nil {
-		at.Shard = s.cur.Shard()
-	}
-	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.shared.Counters.Overheads)
 }
 
 // Drains reports whether the sessions at this one's address should end when they can.

@@ -60,7 +60,7 @@ func (w *slow) reading() reading {
 	st := w.at.state
 	return reading{
 		mode: st.Mode, modeUnknown: st.ModeUnknown, quotesUnknown: st.QuotesUnknown, escapesUnknown: st.EscapesUnknown,
-		mariaDB: w.at.cur != nil && w.at.cur.Hello().MariaDB,
+		mariaDB: w.at.cur != nil && w.at.cur.Hello.MariaDB,
 	}
 }
 
@@ -138,7 +138,7 @@ func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	took := now - w.at.tally.Mark
 	w.at.tally.Mark = now
 	if e.text.kept && took >= w.at.set.SlowStatement {
-		w.logSlow(took, e.kind, e.text, bytes, c.Shard(), c, 0)
+		w.logSlow(took, e.kind, e.text, bytes, c.Shard, c, 0)
 	}
 }
 

@@ -24,9 +24,9 @@ func (s *Settings) setStep(c *backend.Conn) error {
 	case err == nil:
 		return c.SetDeadline(time.Time{})
 	case errors.As(err, new(*protocol.ServerError)):
-		return fmt.Errorf("shard %s: node %s: set auto_increment_increment: %w", c.Shard().Name(), c.Node(), err)
+		return fmt.Errorf("shard %s: node %s: set auto_increment_increment: %w", c.Shard.Name(), c.Node(), err)
 	}
-	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
+	return &backend.UnreachableError{Shard: c.Shard.Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
 func setStepSQL(stride uint64) string {

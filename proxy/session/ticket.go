@@ -102,7 +102,7 @@ func (ts *tickets) ticketServed(t *ticket.Ticket, sql []byte, then *statement.St
 // leaveToServer prepares to send a ticket to the server, or returns why it may not go there. While
 // the shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
 func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
-	if t.Of.Counter == nil && ts.at.routes.Default() != nil {
+	if t.Of.Counter == nil && ts.at.routes.Default != nil {
 		if _, err := ts.at.Attach(); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer
 	if err = ts.numbers.Patience.Over(err); ticket.NotHere(err) {
 		return a, false, nil
 	}
-	if err != nil || a.Affected > 0 || ts.at.routes.Default() == nil {
+	if err != nil || a.Affected > 0 || ts.at.routes.Default == nil {
 		return a, true, err
 	}
 	// The row may be a moment old, or of a transaction under way: the server knows.
@@ -178,7 +178,7 @@ func (ts *tickets) beginImplied(a *ticket.Answer) error {
 	if err := ts.at.ensureOpen(); err != nil {
 		return err
 	}
-	if !a.Transactional || ts.state.Status.Has(protocol.Autocommit) || ts.state.InTransaction() || ts.at.routes.Default() == nil {
+	if !a.Transactional || ts.state.Status.Has(protocol.Autocommit) || ts.state.InTransaction() || ts.at.routes.Default == nil {
 		return nil
 	}
 	c, err := ts.at.Attach()
@@ -188,7 +188,7 @@ func (ts *tickets) beginImplied(a *ticket.Answer) error {
 	if _, err := ts.at.Ask(c, "START TRANSACTION"); err != nil {
 		return err
 	}
-	ts.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+	ts.state.Observe(c.Answer.Status, c.Hello.MariaDB)
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 // answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
 func (a *answers) answerRowCount(sql []byte) (handled bool, err error) {
-	if a.state.LastChanged < 2 && a.at.routes.Default() != nil || a.limitsRows() {
+	if a.state.LastChanged < 2 && a.at.routes.Default != nil || a.limitsRows() {
 		return false, nil
 	}
 	t, ok := alone.RowCount(a.state, sql)

@@ -210,7 +210,7 @@ func maxShown(d *sequence.Definition) uint64 {
 func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.SequenceSource, sql []byte, shown []shownSequence) string {
 	columns := sequencesColumns
 	if source.Kind == idiom.SourceTables {
-		if columns = tablesColumns; !c.Hello().MariaDB {
+		if columns = tablesColumns; !c.Hello.MariaDB {
 			columns = columns[:tablesColumnsOfMySQL]
 		}
 	}
@@ -220,7 +220,7 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	if len(columns) == 0 { // as in SELECT 1, or COUNT(*)
 		columns = sequencesColumns[1:3]
 	}
-	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello().MariaDB)
+	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello.MariaDB)
 	if !source.Aliased {
 		text += " AS " + plan.Quoted(string(source.Name))
 	}
@@ -279,7 +279,7 @@ func (w *Writer) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset
 	}
 	name := plan.Quoted("Tables_in_" + schema)
 	before = fmt.Sprintf("SELECT * FROM (SELECT TABLE_NAME AS %s, TABLE_TYPE AS `Table_type` FROM %s AS t WHERE TABLE_SCHEMA=%s) AS t WHERE ",
-		name, view("information_schema.TABLES", tablesColumns[1:4], shown, c.Hello().MariaDB), plan.Literal(schema))
+		name, view("information_schema.TABLES", tablesColumns[1:4], shown, c.Hello.MariaDB), plan.Literal(schema))
 	return before, " ORDER BY CAST(" + name + " AS BINARY)", nil
 }
 

@@ -80,18 +80,6 @@ func (s Pins) Words() string {
 	return strings.Join(all, "; ")
 }
 
-// AllPins returns Pins and the pins that the status shows.
-func (st *State) AllPins() Pins {
-	p := st.Pins
-	if st.InTransaction() {
-		p |= 1 << PinTransaction
-	}
-	if st.NextTransaction {
-		p |= 1 << PinNextTransaction
-	}
-	return p
-}
-
 // pin adds a reason to keep the connection.
 func (st *State) pin(why Pin) { st.Pins |= 1 << why }
 

@@ -124,10 +124,10 @@ func (st *State) Reset() {
 
 // Observe records the status at the end of an answer.
 func (st *State) Observe(status protocol.Status, mariaDB bool) {
-	if st.InTransaction() && !status.Has(protocol.InTransaction) {
+	before := st.Status
+	if before&^status&protocol.InTransaction != 0 {
 		st.NextTransaction = false // that transaction has begun
 	}
-	before := st.Status
 	st.Status, st.StatusUnsure = status&statusOfSession, false
 	if (before^status)&(protocol.NoBackslashEscapes|protocol.ANSIQuotes) != 0 {
 		st.TrustStatus(mariaDB)
@@ -151,7 +151,19 @@ func (st *State) Forget(c ConnID) {
 func (st *State) Needs(c ConnID) bool { return st.LastID.Holder == c || st.LastConn == c }
 
 // InTransaction reports whether a transaction is open on the connection.
-func (st *State) InTransaction() bool { return st.Status.Has(protocol.InTransaction) }
+func (st *State) InTransaction() bool { return st.Status&protocol.InTransaction != 0 }
+
+// AllPins returns Pins and the pins that the status shows.
+func (st *State) AllPins() Pins {
+	p := st.Pins
+	if st.InTransaction() {
+		p |= 1 << PinTransaction
+	}
+	if st.NextTransaction {
+		p |= 1 << PinNextTransaction
+	}
+	return p
+}
 
 // ReadsAlike reports whether a text means the same in every mode that the session may have.
 func (st *State) ReadsAlike(sql []byte) bool {

@@ -18,7 +18,7 @@ func shard(t testing.TB) *backend.Shard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return shards.Routes().Default()
+	return shards.Routes().Default
 }
 
 func TestSettlingChangesNoSum(t *testing.T) {
@@ -132,7 +132,7 @@ func BenchmarkCounting(b *testing.B) {
 		sent, _ := server.TakeSent()
 		to.newSent += sent
 		mu.Lock()
-		s.ReportLocked(Clock(), client, Standing{}, 0, &counters.Overheads)
+		s.ReportLocked(Clock(), client, Standing{}, &counters.Overheads)
 		mu.Unlock()
 	}
 }

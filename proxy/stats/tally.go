@@ -30,7 +30,7 @@ type Tally struct {
 	// In one round of sampleEvery the overhead is measured.
 	sampled bool          // this is such a round
 	skip    uint8         // rounds until the next one
-	waiting time.Duration // in this round: for servers, or for the client
+	Waiting time.Duration // in this round: for servers, for the client, or in the proxy itself
 }
 
 // Epoch is the zero of Clock.
@@ -87,7 +87,7 @@ func (t *Tally) Refused() {
 func (t *Tally) Sends(c *backend.Conn, k Kind) {
 	if t.Kind > Prepare {
 		t.Kind = max(t.Kind, k)
-		t.sentTo = c.Shard()
+		t.sentTo = c.Shard
 	}
 }
 
@@ -156,11 +156,11 @@ func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals
 
 // Counted records the bytes that went over a backend connection.
 func (t *Tally) Counted(c *backend.Conn) {
-	of := t.shard(c.Shard())
+	of := t.shard(c.Shard)
 	of.newReceived += c.TakeReceived()
 	sent, stalled := c.TakeSent()
 	of.newSent += sent
-	t.waiting += stalled
+	t.Waiting += stalled
 }
 
 // Fill is c.Fill, which waits for the server. Before it, the bytes of a long answer are reported.
@@ -173,7 +173,7 @@ func (t *Tally) Fill(client *protocol.Conn, c *backend.Conn) error {
 	}
 	begun := Clock()
 	err := c.Fill()
-	t.waiting += Clock() - begun
+	t.Waiting += Clock() - begun
 	return err
 }
 
@@ -188,22 +188,22 @@ func (t *Tally) Waits() (begun time.Duration) {
 // Waited ends a time that Waits has begun.
 func (t *Tally) Waited(begun time.Duration) {
 	if t.sampled {
-		t.waiting += Clock() - begun
+		t.Waiting += Clock() - begun
 	}
 }
 
 // Begins records that commands of the client were read.
 func (t *Tally) Begins(now time.Duration) {
-	t.begun, t.Mark, t.Round, t.waiting, t.sampled = now, now, 0, 0, t.skip == 0
+	t.begun, t.Mark, t.Round, t.Waiting, t.sampled = now, now, 0, 0, t.skip == 0
 	if t.sampled {
 		t.skip = sampleEvery
 	}
 	t.skip--
 }
 
-// ReportLocked reports what the session has done, and its state from now on. waited is the time of
-// its waits in the proxy itself; overheads receives the time that no wait explains.
-func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standing, waited time.Duration, overheads *histogram.Shared) {
+// ReportLocked reports what the session has done, and its state from now on. overheads receives the
+// time that no wait explains.
+func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standing, overheads *histogram.Shared) {
 	to := t.Report
 	for k, n := range t.kinds {
 		to.kinds[k] += n
@@ -228,10 +228,10 @@ func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standi
 		to.Statements += uint64(n)
 		to.unsettled += n
 		if t.sampled {
-			overheads.Add(max(0, took-t.waiting-waited-stalled) / time.Duration(n))
+			overheads.Add(max(0, took-t.Waiting-stalled) / time.Duration(n))
 		}
 	}
-	t.Round, t.begun, t.waiting = 0, now, 0
+	t.Round, t.begun, t.Waiting = 0, now, 0
 	to.Since, to.Standing = now, at
 }
 
@@ -245,8 +245,8 @@ func (t *Tally) ReportLong(client *protocol.Conn, c *backend.Conn) {
 	}
 	received := c.TakeReceived()
 	sent, stalled := client.TakeSent()
-	t.waiting += stalled
-	of := t.shard(c.Shard())
+	t.Waiting += stalled
+	of := t.shard(c.Shard)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of.received += received

@@ -43,3 +43,26 @@ func ASCII(b []byte) bool {
 	}
 	return true
 }
+
+// EqualFold reports whether b equals a word of ASCII in any letter case. Unlike that of package
+// bytes it folds letters of ASCII only, as servers do: no long s is an s.
+func EqualFold(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i, c := range b {
+		if other := c ^ word[i]; other != 0 && (other != 'a'-'A' || c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+func equalFolded(word []byte, folded string) bool {
+	for i := 0; i < len(folded) && i < len(word); i++ {
+		if fold(word[i]) != folded[i] {
+			return false
+		}
+	}
+	return true
+}
