@@ -72,7 +72,7 @@ func newRecorder(t *testing.T) *recorder {
 	}
 	n := &r.names
 	n.Know(store.EntryOf, "{options}")
-	n.Number("<host>", `'([^']*, process \d+)'`)
+	n.Number("<host>", `'([^']*, process \d+(?:, worker \d+)?)'`)
 	n.Number("<process>", `'([0-9a-f-]{36} pid:[^']*)'`)
 	n.Number("P", `'([A-Z2-7]{26})'`)
 	n.Number("U", `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestTranscripts(t *testing.T) {
 	var all sync.WaitGroup
 	for name, scenario := range map[string]func(t *testing.T, r *recorder){
 		"connecting": recordConnecting, "again": recordAgain, "definitions": recordDefinitions, "numbers": recordNumbers,
-		"moved": recordMoved, "restart": recordRestart, "order": recordOrder, "rules": recordRules, "two_proxies": recordTwoProxies,
+		"moved": recordMoved, "kinds": recordKinds, "restart": recordRestart, "order": recordOrder, "rules": recordRules, "two_proxies": recordTwoProxies,
 		"tickets": recordTickets, "import": recordImport, "blocks": recordBlocks, "steps": recordSteps, "change": recordChange, "group": recordGroup,
 	} {
 		all.Go(func() { // most of the time is waiting for periodic questions
@@ -184,6 +185,19 @@ func recordMoved(t *testing.T, r *recorder) {
 	r.do("a key that the client chose, above the counter", func(ctx context.Context) error { return s.Avoid(ctx, photos, []uint64{5000}) })
 	r.do("the column holds higher keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 9000); return err })
 	r.do("the column holds lower keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 8000); return err })
+}
+
+func recordKinds(t *testing.T, r *recorder) {
+	_, s := r.single(nil, func(o *sequence.Options) { o.WorkerID = ref(uint64(3)) })
+	r.names.Number("<year>", `(@\d{4})#`)
+	r.names.Number("<tick>", `\b(\d{11,14})\b`)
+	for _, clause := range []string{"BIT_REVERSED", "FORMAT 'PO-{yyyy}-{n:6}' RESET YEARLY", "SNOWFLAKE", "UUID"} {
+		name := strings.ToLower(strings.Fields(clause)[0])
+		r.step("CREATE SEQUENCE "+clause, func() { mustCreate(t, s, sequence.CreateOptions{Name: name, Kind: kindOf(t, clause)}) })
+		r.do("its first key", func(ctx context.Context) error { _, err := s.TakeRun(ctx, []byte(name), 1); return err })
+		r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, []byte(name), false); return err })
+	}
+	r.do("the proxy ends", s.Close)
 }
 
 func recordRestart(t *testing.T, r *recorder) {
