@@ -16,7 +16,7 @@ type Routes struct {
 
 	shards   []*Shard
 	bySchema map[string]*Shard
-	inPause  int    // how many of the reloads up to here were in a pause
+	inPause  int // how many of the reloads up to here were in a pause
 
 	probe          Credentials
 	connectTimeout time.Duration

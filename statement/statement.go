@@ -543,8 +543,8 @@ func (st *Statement) ChangesTables() bool {
 	return st.Words&ChangesTable != 0
 }
 
-// ExplainsID reports whether an insert id is expected of the text: it says LAST_INSERT_ID(n), or the
-// tables that it inserts into are known.
+// ExplainsID reports whether an insert id is expected of the text: it says LAST_INSERT_ID(n), or
+// the tables that it inserts into are known.
 func (st *Statement) ExplainsID() bool {
 	hidden := Opaque
 	switch {
