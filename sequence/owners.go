@@ -92,13 +92,19 @@ func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
 	return &ownedColumns{state: state, log: log, loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
 }
 
-// publish takes over what changed of the owners, or all of them if the table was made again. A
-// column still owns a sequence whose row somebody deleted: else each shard would give its keys.
+// publish takes over what changed of the owners. A column still owns a sequence whose row somebody
+// deleted, or that the server has lost: else each shard would give its keys. So does one that an
+// earlier process has kept.
 func (c *ownedColumns) publish(n *follow.News) {
 	old := c.now.Load()
-	differs := old == nil || c.byName == nil || n.Back
-	if c.byName == nil || n.Back {
+	differs := old == nil || c.byName == nil
+	if c.byName == nil {
 		c.byName = make(map[string]Owner)
+		if kept := c.kept(); kept != nil {
+			for _, owner := range kept.List {
+				c.byName[owner.Sequence] = owner
+			}
+		}
 	}
 	for i := range n.Changed {
 		is := &n.Changed[i]
@@ -109,6 +115,10 @@ func (c *ownedColumns) publish(n *follow.News) {
 		owner := Owner{define.ShownName(name), is.Def.OwnedBy, formOf(is.Def.Kind)}
 		if owner.IsZero() {
 			owner = Owner{}
+		}
+		if shown := define.ShownName(name); shown != name && !c.byName[shown].IsZero() {
+			delete(c.byName, shown) // it was kept, or is of a row that its counter has replaced
+			differs = true
 		}
 		if c.byName[name] == owner {
 			continue

@@ -2,6 +2,8 @@ package sequence_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -106,4 +108,45 @@ func TestOfTwoAtTheSameMomentOneLetsTheColumnOwnItsSequence(t *testing.T) {
 			wantText(t, refused, "photos.id owns sequence")
 		})
 	}
+}
+
+// The tables come back empty, or older, under a proxy: a volume is lost, or a dump is loaded. A
+// column still owns its sequence, so that no shard makes the key.
+func TestAColumnStillOwnsASequenceThatTheServerHasLost(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	inState := func(dir string) func(*sequence.Options) { return func(o *sequence.Options) { o.StateDir = dir } }
+	dir := t.TempDir()
+	s := p.open(t, inState(dir))
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", OwnedBy: define.Column{Table: "photos", Column: "id"}})
+	owned := func(s *sequence.Sequences) (columns []string) {
+		if now := s.Owners(); now != nil {
+			for _, o := range now.List {
+				columns = append(columns, o.Column.String())
+			}
+		}
+		return columns
+	}
+	has := func(s *sequence.Sequences, want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprint(want, " own sequences"), func() bool { return slices.Equal(owned(s), want) })
+	}
+	has(s, "photos.id")
+	for _, table := range []string{"sequence", "sequence_options", "sequence_version", "sequence_proxy"} {
+		p.exec(t, "DELETE FROM "+table)
+	}
+	other := p.open(t)
+	mustCreate(t, other, sequence.CreateOptions{Name: "albums", OwnedBy: define.Column{Table: "albums", Column: "id"}})
+	mustCreate(t, other, sequence.CreateOptions{Name: "people", OwnedBy: define.Column{Table: "people", Column: "id"}})
+	has(s, "albums.id", "people.id", "photos.id")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Drop(t.Context(), []byte("people"), false); err != nil {
+		t.Fatal(err)
+	}
+	next := p.open(t, inState(dir))
+	mustTake(t, next, "albums", 1)
+	has(next, "albums.id", "photos.id")
+	mustCreate(t, next, sequence.CreateOptions{Name: "photos", Kind: kindOf(t, "BIT_REVERSED")})
+	has(next, "albums.id")
 }
