@@ -169,3 +169,17 @@ func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// An empty table in the place of one that is lost would give its numbers again.
+func TestTablesThatAProxyHasSeenAreNotMadeAgain(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, steadySize(10))
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	p.server.Exec(t, "DROP DATABASE "+p.schema)
+	sequence.Inside(s).First().Pool().SetMaxIdleConns(0) // so that the next connection is a new one
+	_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", IfNotExists: true})
+	wantText(t, err, "is gone", "Backup and restore")
+	mustTake(t, s, "photos", 1) // from memory
+}

@@ -119,23 +119,31 @@ func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (missing []strin
 	return missing, findings, nil
 }
 
-// lost returns the findings about tables that were there, as one that is made after them is. Empty
-// ones in their places would give numbers again, or forget what was dropped and who may serve.
+// lost returns the findings about tables that were there: this process has seen them, or one that
+// is made after them is there. Empty ones in their places would give numbers again, or forget what
+// was dropped and who may serve.
 func (s *Schema) lost(missing []string) (findings []error) {
 	names := s.names()
 	last := names[len(names)-1]
+	seen := s.Seen.Load() != nil
+	isThere := func(name string) string {
+		if seen {
+			return "which was there before"
+		}
+		return "while " + name + " is there"
+	}
 	wayOut, rights := "restore it (docs: Backup and restore); or "+schemaWayOut, "; or "+s.Grants()
-	if slices.Contains(missing, names[0]) && !slices.Contains(missing, names[1]) {
-		findings = append(findings, s.Unfit(s.Table.Sequence, "it is gone, or the user may not see it, while "+s.Table.Options+" is there: an empty table would give its numbers again",
+	if slices.Contains(missing, names[0]) && (seen || !slices.Contains(missing, names[1])) {
+		findings = append(findings, s.Unfit(s.Table.Sequence, "it is gone, or the user may not see it, "+isThere(s.Table.Options)+": an empty table would give its numbers again",
 			wayOut+", and CREATE each SEQUENCE above all its keys"+rights))
 	}
-	if slices.Contains(missing, last) {
+	if slices.Contains(missing, last) && !seen {
 		return findings
 	}
 	for _, name := range missing {
 		if name != names[0] {
 			findings = append(findings, s.Unfit(define.Quote(s.Config.Database)+"."+define.Quote(name),
-				"it is gone, or the user may not see it, while "+s.Table.PlanStart+" is there: an empty table would forget what keeps numbers from being given again", wayOut+rights))
+				"it is gone, or the user may not see it, "+isThere(s.Table.PlanStart)+": an empty table would forget what keeps numbers from being given again", wayOut+rights))
 		}
 	}
 	return findings
