@@ -359,3 +359,40 @@ func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 		return f[1].id(t, "photos") > before
 	})
 }
+
+// A snapshot that is older than the proxies has no entries of them. What they saw of each other's
+// numbers counts all the same.
+func TestARowThatWentBackIsRaisedByProxiesThatTheTableDoesNotKnow(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	low, high := p.open(t, steadySize(10)), p.open(t, steadySize(10))
+	given := make(map[uint64]bool)
+	take := func(s *sequence.Sequences, n int) {
+		t.Helper()
+		for range n {
+			number := mustTake(t, s, "photos", 1)
+			if given[number] {
+				t.Fatalf("the number %d was given before", number)
+			}
+			given[number] = true
+		}
+	}
+	take(low, 50)
+	take(high, 1000)
+	for _, s := range []*sequence.Sequences{low, high} {
+		settled(t, s, "photos")
+		fleet{p}.seenBy(t, s)
+	}
+	sequence.Inside(low).Cache("photos").Void(stats.UnusedFlush)
+	for _, s := range []*sequence.Sequences{low, high} { // as in an outage
+		if err := sequence.Inside(s).Following().Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.exec(t, "DELETE FROM sequence_proxy")
+	p.exec(t, "UPDATE sequence SET id = 10 WHERE name = 'photos'")
+	time.Sleep(sequence.Inside(low).Timing().Beat) // its next round begins with a sign of life
+	sequence.Inside(low).FollowAgain()
+	take(low, 200)
+	sequence.Inside(high).FollowAgain()
+	take(high, 200)
+}

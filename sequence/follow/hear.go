@@ -65,7 +65,6 @@ func (f *Follower) Follow(ctx context.Context, w *members.View, v *member.Server
 	if !listed {
 		f.log.Warn("proxy removed from the list")
 		f.caches.VoidAll()
-		v.OverlookRows() // others may have lowered rows
 	}
 	if of.beaten = time.Now(); reported {
 		of.reported = of.Seen

@@ -41,7 +41,6 @@ func (v *Server) Enlist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.lowest.overlookAll() // others may have lowered rows before
 	g.On.Store(node)
 	g.Listed.Store(true)
 	if err := v.Proxies.RemoveDead(ctx); err != nil {

@@ -149,13 +149,6 @@ func (l *lowest) overlook(name string) {
 	delete(l.seen, name)
 }
 
-// overlookAll forgets where the follower saw any row.
-func (l *lowest) overlookAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.seen)
-}
-
 // alarm reports whether to log that a row went back. The follower and several reservations may meet
 // the same row, so it is logged once in rest.
 func (l *lowest) alarm(name string, rest time.Duration) bool {
@@ -175,9 +168,6 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 func (v *Server) SeenAt(name string) uint64 {
 	return v.lowest.seenAt(name, v.Marks.Epoch(name), v.Share().Plan)
 }
-
-// OverlookRows forgets where rows were seen: others may have lowered them.
-func (v *Server) OverlookRows() { v.lowest.overlookAll() }
 
 // lowestOf returns the lowest id that the row of a sequence may have on this one of several
 // servers, 0 if any.
