@@ -125,6 +125,10 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 		f.Warn("settings", fmt.Sprintf("wait_timeout is %d seconds: the server closes the proxy's idle connections, and each is made again", timeout), keepSetting,
 			"SET GLOBAL wait_timeout = 28800")
 	}
+	if n.Source != "" && !n.ReadOnly && len(at.Nodes) == 0 {
+		f.Warn("replication", fmt.Sprintf("it can be written to and replicates from %s, whose changes would overwrite the counters", n.Source),
+			"configure the source if proxies count there; or stop the replication")
+	}
 	k.checkClock(f, s)
 }
 

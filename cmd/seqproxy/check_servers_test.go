@@ -126,6 +126,10 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 	g.Nodes[1].Exec(t, "START "+word, "SET GLOBAL read_only = 0")
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	replicates := []string{"nodes: it can be written to and replicates from 127.0.0.1"}
+	group := file
+	file = sequenceConfig(t, "", g.Nodes[1].Addr()) // alone it may be one of a pair
+	expect(inspect.Warning, "replication: it can be written to and replicates from 127.0.0.1")
+	file = group
 	if found = expect(inspect.Wrong, replicates...); len(found) == 1 {
 		g.Nodes[1].Exec(t, found[0].Mend...)
 	}
