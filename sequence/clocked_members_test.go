@@ -320,3 +320,34 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	x.goOn(t, "with one server")
 	wantNow(t, x.k, x.l.take(t, e.open(t, looksOften, patient), "photos", 1))
 }
+
+// The one member that would give the numbers of a new sequence is away. That sequence has not run
+// out: neither the ticks of a worker, nor a sequence that ends within a block.
+func TestASequenceHasNotRunOutWhereWhoGivesItIsAway(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	s := e.open(t)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	all := []sequence.CreateOptions{
+		{Name: define.WorkerName("photos", 3), Kind: kind.NewTicks(), Max: 1 << 41, Start: 1000, IfNotExists: true},
+		{Name: "few", Max: 5},
+	}
+	if err := sequence.Inside(s).ReadPlan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.links[0].Cut()
+	for _, o := range all {
+		if _, err := s.Create(t.Context(), o); err == nil || errors.Is(err, sequence.ErrExhausted) {
+			t.Errorf("%s: got %v, want that a member is not reached", o.Name, err)
+		} else {
+			wantText(t, err, "sequence server "+e.addr(0)+" is not reached")
+		}
+	}
+	e.links[0].Mend()
+	for _, o := range all {
+		eventually(t, "the member is back, and "+o.Name+" is made", func() bool {
+			made, err := s.Create(t.Context(), o)
+			return err == nil && made.First == max(o.Start, 1)
+		})
+	}
+}

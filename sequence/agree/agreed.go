@@ -21,6 +21,7 @@ type Agreed struct {
 	best    *lockedName // of the highest version; nil: nobody has heard of the name
 	live    bool        // there is a sequence of that name
 	top     uint64      // the highest id, or number that is not given any more for another reason
+	missing []error     // why members are not among all
 }
 
 // agree finds out what members should have.

@@ -123,7 +123,11 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 			return made, err
 		}
 	}
-	if made.First = g.first(def.Limit(limit)); made.First == 0 {
+	made.First = g.first(def.Limit(limit))
+	switch {
+	case made.First == 0 && len(g.missing) > 0: // the numbers may be theirs, as all ticks of a worker are of one
+		return made, errors.Join(g.missing...)
+	case made.First == 0:
 		return made, &define.NameError{Name: define.ShownName(g.name), Err: define.ErrExhausted}
 	}
 	return made, nil

@@ -80,14 +80,13 @@ func (a Definitions) editOnce(ctx context.Context, need int, name string, first 
 		}
 	}()
 	g := &Agreed{name: name, marks: a.Members[0].Marks}
-	var missing []error
 	for _, v := range a.Members {
 		e, err := a.begin(ctx, v)
 		if err != nil {
 			if !a.Several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, link.ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
-			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
+			g.missing = append(g.missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
 			continue
 		}
 		edits = append(edits, e)
@@ -102,7 +101,7 @@ func (a Definitions) editOnce(ctx context.Context, need int, name string, first 
 	}
 	if len(edits) < need {
 		return fmt.Errorf("%d of %d sequence servers are needed for this, and %d can be reached; start the others, or take them out with "+
-			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(a.Members), len(edits), errors.Join(missing...))
+			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(a.Members), len(edits), errors.Join(g.missing...))
 	}
 	g.agree()
 	if err := f(g); err != nil {
