@@ -351,3 +351,43 @@ func TestASequenceHasNotRunOutWhereWhoGivesItIsAway(t *testing.T) {
 		})
 	}
 }
+
+// A ceiling of ticks is to be raised ahead, and meanwhile another member comes to give the ticks of
+// that worker. A ceiling at their end would be a floor there, if the first member were lost.
+func TestNoCeilingOfTicksIsRaisedWhereTheyAreNotGivenAnyMore(t *testing.T) {
+	const worker = 2 // the first of two members gives its ticks, and the last of three
+	e, ctx := newPlanEstate(t, 3, map[string]uint64{"users": 0}), t.Context()
+	admin, k, row := e.open(t, patience(20*time.Second)), snow(t), define.CounterName(define.WorkerName("photos", worker))
+	e.change(t, admin, sequence.PlanChange{Add: e.addr(1)})
+	mustCreate(t, admin, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
+	before := e.open(t, workerID(worker), patience(20*time.Second))
+	wantWorker(t, k, new(keyLedger), before, worker)
+	closeNow(t, before)
+	late := sequence.Inside(e.open(t, patience(20*time.Second)))
+	if err := late.ReadPlan(ctx); err != nil {
+		t.Fatal(err)
+	}
+	late.StopFollowing()
+	defer late.FollowAgain()
+	home := late.Members()[0]
+	ceiling, err := home.RecordedCeiling(ctx, row, late.Plan().Number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := ceiling - e.places[0].id(t, row)
+	if _, err := home.ReserveAsMember(ctx, row, n, n); err != nil {
+		t.Fatal(err)
+	}
+	now := e.change(t, admin, sequence.PlanChange{Add: e.addr(2)})
+	if err := late.ReadPlan(ctx); err != nil {
+		t.Fatal(err)
+	}
+	home.GoAhead(ctx)
+	for i, p := range e.places {
+		var ceiling uint64
+		err := p.db.QueryRow("SELECT IFNULL(MAX(wanted), 0) FROM sequence_limit WHERE name = ? AND term = ?", row, now.Number).Scan(&ceiling)
+		if far := k.TickAt(time.Now().Add(time.Hour).UnixNano()); err != nil || ceiling > far {
+			t.Errorf("member %d has recorded a ceiling of %d, %v; want %d at most", i, ceiling, err, far)
+		}
+	}
+}

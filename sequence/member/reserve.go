@@ -165,6 +165,7 @@ func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	last, h := t.Grant.Segment.Last(), v.Share()
 	d := Due{
 		Server:  v,
+		Plan:    among.Number,
 		N:       n,
 		Window:  t.UpTo.Grouped && v.Ceilings.WindowDue(name, last, n),
 		Witness: t.UpTo.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, v.aheadOf(among, name)),

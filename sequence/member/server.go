@@ -74,14 +74,18 @@ func New(o Options) (*Server, error) {
 // sequence is raised before that is needed.
 type Due struct {
 	Server  *Server // nil: there is nothing to do
+	Plan    uint64  // number of the plan of the reservation
 	N       uint64  // numbers of one reservation
 	Window  bool    // the ceiling that its nodes record
 	Witness bool    // the ceiling that other members record
 }
 
-// GoAhead does the work that follows a reservation. Its errors reach the callers once the ceiling
-// is reached.
+// GoAhead does the work that follows a reservation, unless the members have changed since. Its
+// errors reach the callers once the ceiling is reached.
 func (d Due) GoAhead(ctx context.Context, among *Among, name string) {
+	if d.Plan != among.Number {
+		return // another member may give the ticks of that worker now, and a ceiling here be at their end
+	}
 	if d.Window {
 		d.Server.Ceilings.OpenNext(ctx, name, d.N)
 	}
