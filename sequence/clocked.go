@@ -110,8 +110,6 @@ func (k *clocked) failed(err error, waited time.Duration) error {
 		return err
 	case !errors.Is(wait.Cause, await.ErrPatience):
 		return wait.Cause
-	case errors.Is(wait.Err, ErrExhausted): // of the worker
-		return &NameError{Name: k.shownName(), Err: ErrExhausted}
 	case errors.Is(wait.Err, ErrUnfit):
 		return &aboutError{Sequence: k.shownName(), Err: wait.Err}
 	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrSeveral):
@@ -229,8 +227,8 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 		return 0, true, nil // somebody has made it something else by hand
 	case err == nil:
 		return found.Position(), false, nil
-	case member.IsUnfitRow(err):
-		return 0, true, nil // a fail-over has lost what its row is
+	case member.IsUnfitRow(err), errors.Is(err, ErrExhausted):
+		return 0, true, nil // a fail-over has lost what its row is, or it stands at its end
 	case !errors.Is(err, ErrUnknown):
 		return 0, false, err
 	}
@@ -241,7 +239,7 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 	switch {
 	case err != nil && k.away(worker):
 		return 0, false, snowflake.ErrAway
-	case errors.As(err, new(*define.KindError)), member.IsUnfitRow(err):
+	case errors.As(err, new(*define.KindError)), member.IsUnfitRow(err), errors.Is(err, ErrExhausted):
 		return 0, true, nil
 	case err != nil:
 		return 0, false, err
@@ -252,9 +250,13 @@ func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, 
 // away reports whether the server of a worker's ticks is left out, and another one is not.
 func (k *clocked) away(worker uint64) bool { return isAway(k.all.members, k.rowOf(worker)) }
 
-// Reserve implements [snowflake.Ticks].
-func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	return k.all.ticks.Take(ctx, k.rowOf(worker), n)
+// Reserve implements [snowflake.Ticks]. A worker whose ticks have run out is not all of the
+// sequence.
+func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (first uint64, err error) {
+	if first, err = k.all.ticks.Take(ctx, k.rowOf(worker), n); errors.Is(err, ErrExhausted) {
+		return 0, nil
+	}
+	return first, err
 }
 
 // Homes implements [snowflake.Ticks].

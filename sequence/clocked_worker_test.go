@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/snowflake"
@@ -130,4 +133,27 @@ func TestAWorkerOfAProcessThatRemembersBeginsAgainAfterARestore(t *testing.T) {
 		p.exec(t, "DELETE FROM "+table+" WHERE name LIKE 'photos#w%'")
 	}
 	wantNow(t, k, l.take(t, p.open(t, workerID(5), stateIn(dir)), "photos", 10))
+}
+
+// The row of a worker stands at its end, though the time does not. The proxy that has the worker
+// goes on with another one, and no reservation fails.
+func TestAWorkerWhoseTicksHaveRunOutIsLeftForAnother(t *testing.T) {
+	p := newPlace(t)
+	core, logs := observer.New(zap.WarnLevel)
+	k, l := snow(t), new(keyLedger)
+	s := p.open(t, looksOften, func(o *sequence.Options) { o.Logger = zap.New(core) })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
+	workers := map[uint64]bool{}
+	take := func() {
+		key := l.take(t, s, "photos", 1)
+		wantNow(t, k, key)
+		_, worker, _ := k.Decompose(key)
+		workers[worker] = true
+	}
+	take()
+	p.exec(t, "UPDATE sequence SET id = ? WHERE name LIKE 'photos#w%'", k.MaxCounter())
+	eventually(t, "it has another worker", func() bool { take(); return len(workers) > 1 })
+	if failed := logs.FilterMessage("reserving numbers fails").All(); len(failed) > 0 {
+		t.Errorf("it logs %v", failed[0].ContextMap())
+	}
 }

@@ -19,7 +19,7 @@ type Ticks interface {
 	// worker cannot be taken. ErrAway: nor until its server is back.
 	Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error)
 	// Reserve returns the first of n consecutive ticks of a worker, which no other process has or
-	// will have. Errors are as with Last.
+	// will have; 0 if the worker has not so many left. Errors are as with Last.
 	Reserve(ctx context.Context, worker, n uint64) (first uint64, err error)
 	// Homes returns how many servers can be away independently. The server at a worker's number
 	// modulo this gives the ticks of the worker.

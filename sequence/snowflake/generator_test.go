@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type table struct {
 	away    map[uint64]bool // homes
 	holders string
 	slow    time.Duration // an answer to Last is that old
+	end     uint64        // of each row; 0: none
 }
 
 func newTable() *table { return &table{rows: make(map[uint64]uint64)} }
@@ -64,6 +66,9 @@ func (r *table) Reserve(_ context.Context, worker, n uint64) (uint64, error) {
 		return 0, ErrAway
 	}
 	first := r.rows[worker] + 1
+	if r.end > 0 && first+n-1 > r.end {
+		return 0, nil
+	}
 	r.rows[worker] += n
 	return first, nil
 }
@@ -737,6 +742,26 @@ func TestAServerThatIsAwayIsNotNoticed(t *testing.T) {
 		var wait *WaitError
 		if _, err := p.take(1); !errors.As(err, &wait) || !errors.As(wait.Err, &workers) || workers.Away == 0 || !strings.Contains(err.Error(), "is away") {
 			t.Errorf("with no server: %v", err)
+		}
+	})
+}
+
+// The row of a worker stands at its end. Others have ticks, and nobody has those from 0 on.
+func TestAWorkerWithoutTicksIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p := newProcess(t, r, layout())
+		r.end = p.k.MaxCounter()
+		l.take(t, p, 1)
+		p.stop()
+		w, spans := p.workers[0], p.spansLocked()
+		r.rows[w.id] = r.end
+		if err := p.extend(t.Context(), &w, p.tickNow(), w.last+1000); err != nil || w.claimed || !slices.Equal(p.spansLocked(), spans) {
+			t.Errorf("without ticks of its worker it has %+v and %v, %v; had %v", w, p.spansLocked(), err, spans)
+		}
+		p.workers[0] = w
+		if err := p.Renew(t.Context()); err != nil || p.workers[0].id == w.id {
+			t.Errorf("it has no other worker: %+v, %v", p.workers[0], err)
 		}
 	})
 }

@@ -131,8 +131,8 @@ func (g *Generator) keepsOn(w *renewal, want uint64) bool {
 // other process reserves more.
 const skipped = 1
 
-// extend reserves ticks of a worker in use. If another process has reserved some, the worker is
-// given up.
+// extend reserves ticks of a worker in use. If another process has reserved some, or none are left,
+// the worker is given up.
 func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) error {
 	if w.last < now { // it was free for a while
 		last, busy, err := g.o.Ticks.Last(ctx, w.id, now)
@@ -142,8 +142,12 @@ func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) er
 	}
 	n := max(want, w.last+1) - w.last
 	first, err := g.o.Ticks.Reserve(ctx, w.id, n)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case first == 0:
+		w.claimed = false
+		return nil
 	}
 	if first != w.last+1 {
 		w.first = first
