@@ -188,28 +188,6 @@ func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 	}
 }
 
-// ensureOpen is ensureStatus if a transaction was open by the last status: an error may have ended
-// it.
-func (a *attachment) ensureOpen() error {
-	if !a.state.InTransaction() {
-		return nil
-	}
-	return a.ensureStatus()
-}
-
-// ensureStatus makes the state's status say whether a transaction is open, if the server's last
-// answer did not: the answer to a ping does. The ping resets ROW_COUNT(). Nothing is in flight.
-func (a *attachment) ensureStatus() error {
-	if !a.state.StatusUnsure || a.cur == nil {
-		return nil
-	}
-	if err := a.runCommand(a.cur, protocol.ComPing, ""); err != nil {
-		return err
-	}
-	a.release(a.cur)
-	return nil
-}
-
 // connTo returns the session's connection to a shard other than the current one, with everything
 // that the session has set. It fails without a change if something cannot be brought along.
 func (a *attachment) connTo(shard *backend.Shard) (*backend.Conn, error) {

@@ -309,6 +309,28 @@ func (b *backends) bounded(c *backend.Conn, run func() error) error {
 	return err
 }
 
+// ensureOpen is ensureStatus if a transaction was open by the last status: an error may have ended
+// it.
+func (b *backends) ensureOpen() error {
+	if !b.state.InTransaction() {
+		return nil
+	}
+	return b.ensureStatus()
+}
+
+// ensureStatus makes the state's status say whether a transaction is open, if the server's last
+// answer did not: the answer to a ping does. The ping resets ROW_COUNT(). Nothing is in flight.
+func (b *backends) ensureStatus() error {
+	if !b.state.StatusUnsure || b.cur == nil {
+		return nil
+	}
+	if err := b.runCommand(b.cur, protocol.ComPing, ""); err != nil {
+		return err
+	}
+	b.release(b.cur)
+	return nil
+}
+
 // digitsInRows reports whether numbers in rows are ASCII digits. MariaDB converts them to
 // character_set_results.
 func (b *backends) digitsInRows() (bool, error) {
