@@ -32,7 +32,10 @@ func (x *executor) execute(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p != nil {
-		x.relay.keepPreparedText(p)
+		x.relay.explained = p.shape.Explained
+		if x.at.set.keepsTexts.Load() {
+			x.relay.keepPreparedText(p)
+		}
 		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
 		}
@@ -211,7 +214,10 @@ func (x *executor) executeBulk(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p != nil {
-		x.relay.keepPreparedText(p)
+		x.relay.explained = p.shape.Explained
+		if x.at.set.keepsTexts.Load() {
+			x.relay.keepPreparedText(p)
+		}
 		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.at.dropLongData(p.conn, p, err)
 		}

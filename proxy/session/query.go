@@ -38,7 +38,7 @@ func (t *texts) query(sql []byte) error {
 			return t.order.answerAlone(func() error { return err })
 		}
 	}
-	if t.at.set.keepsTexts() {
+	if t.at.set.keepsTexts.Load() {
 		t.relay.keepText(sql, false)
 	}
 	st := &t.planning.stmt

@@ -104,7 +104,9 @@ func (s *Session) Serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.refuseLateCommand()
 		}
-		s.slow.round(stats.Clock())
+		if s.slow.inHand {
+			s.slow.round(stats.Clock())
+		}
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -269,12 +271,16 @@ func (s *Session) await() error {
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
-			s.slow.round(stats.Clock())
+			if s.slow.inHand {
+				s.slow.round(stats.Clock())
+			}
 			return s.takeIn(size)
 		}
 	}
 	now := stats.Clock()
-	s.slow.round(now)
+	if s.slow.inHand {
+		s.slow.round(now)
+	}
 	if err := s.idle.beforeWait(now); err != nil {
 		return err
 	}

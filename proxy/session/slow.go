@@ -76,37 +76,24 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	return redact.Append(nil, text, r.mode, cut)
 }
 
-// keepsTexts reports whether sessions keep texts until they are answered, for the log of slow
-// statements and of unexplained insert ids.
-func (s *Settings) keepsTexts() bool {
-	if s.SlowStatement > 0 {
-		return true
-	}
-	b := s.bindings.Load()
-	return b != nil && len(b.tables) > 0
-}
-
 // headOf copies the beginning of a text that is about to be prepared.
 func (w *slow) headOf(sql []byte) textHead {
-	if !w.at.set.keepsTexts() {
+	if !w.at.set.keepsTexts.Load() {
 		return textHead{}
 	}
 	n := min(len(sql), maxHead)
 	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), w.reading()}
 }
 
-// keepText keeps the beginning of a statement that is being handled, if keepsTexts. more says that
-// the statement goes on after text.
+// keepText keeps the beginning of a statement that is being handled. more says that the statement
+// goes on after text. Callers ask Settings.keepsTexts before.
 func (r *relay) keepText(text []byte, more bool) {
 	r.slow.keep(text, r.slow.reading(), more, r.batch.size == 0)
 }
 
 // keepPreparedText is keepText for an execution.
 func (r *relay) keepPreparedText(p *prepared) {
-	r.explained = p.shape.Explained
-	if r.at.set.keepsTexts() {
-		r.slow.keep(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
-	}
+	r.slow.keep(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
 }
 
 // keep keeps the beginning of a text. first says that nothing waits for its answer.
@@ -150,11 +137,9 @@ func (r *relay) timed(c *backend.Conn, bytes uint64) {
 	}
 }
 
-// round checks whether the last statement was slow, when all are answered or the session ends.
+// round logs the last statement, which is in hand, if it was slow: all are answered, or the session
+// ends.
 func (w *slow) round(now time.Duration) {
-	if !w.inHand {
-		return
-	}
 	w.inHand = false
 	took := now - w.at.tally.Mark
 	if limit := w.at.set.SlowStatement; limit > 0 && took >= limit {
