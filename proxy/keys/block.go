@@ -97,7 +97,7 @@ func (t *Taker) block(n *Block) error {
 		return errNotCounted(n.Sequence)
 	}
 	if got.Notice != "" {
-		t.notice = got.Notice
+		t.Pending = got.Notice
 	}
 	n.taken, n.rest = got, (n.Count-1)*got.Step
 	n.first, n.step = got.First, got.Step*n.Count

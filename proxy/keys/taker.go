@@ -56,6 +56,8 @@ type Session interface {
 // Patience.Interrupt.
 type Taker struct {
 	Patience Patience
+	// Pending is the text of the warning for Notice to give; "": none.
+	Pending string
 
 	sequences Sequences
 	names     Names
@@ -63,10 +65,9 @@ type Taker struct {
 	// firstAlone says that the insert id of several filled rows is the first one's key, and says
 	// nothing of the others.
 	firstAlone bool
-	rights     *Rights // the user's rights; nil: all
-	admin      bool    // the user may set sequences
-	lasts      lasts   // the last number of each sequence
-	notice     string
+	rights     *Rights  // the user's rights; nil: all
+	admin      bool     // the user may set sequences
+	lasts      lasts    // the last number of each sequence
 	name       []byte   // scratch: name of a sequence
 	values     []Number // scratch: values of slots
 }
@@ -101,16 +102,13 @@ func (t *Taker) none(n int) []Number {
 	return t.values
 }
 
-// HasNotice reports whether there is a warning for Notice to give.
-func (t *Taker) HasNotice() bool { return t.notice != "" }
-
 // Notice returns the warning that a sequence of numbers taken nears its end, once, or nil.
 func (t *Taker) Notice() *protocol.ServerError {
-	if t.notice == "" {
+	if t.Pending == "" {
 		return nil
 	}
-	w := &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: protocol.StateWarning, Message: t.notice}
-	t.notice = ""
+	w := &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: protocol.StateWarning, Message: t.Pending}
+	t.Pending = ""
 	return w
 }
 
@@ -303,7 +301,7 @@ func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
 func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
 	got, err = t.sequences.TakeRun(&t.Patience, name, n)
 	if got.Notice != "" {
-		t.notice = got.Notice
+		t.Pending = got.Notice
 	}
 	if err = t.Patience.Over(err); err != nil {
 		if errors.Is(err, sequence.ErrExhausted) {

@@ -138,7 +138,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				if r.numbers.HasNotice() || r.at.state.Notice != nil && e.resetsWarnings() {
+				if r.numbers.Pending != "" || r.at.state.Notice != nil && e.resetsWarnings() {
 					r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				}
 				r.at.state.Answered(idOfConn(c), c.Answer.Rows)
