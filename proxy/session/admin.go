@@ -70,7 +70,7 @@ func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
 	})
 }
 
-// atAdminAddress handles a text at the admin address.
+// atAdminAddress handles a text at the admin address, where no command ever waits.
 func (t *texts) atAdminAddress(sql []byte) error {
 	if asksForNumbers(&t.planning.stmt) {
 		return t.at.noServer()

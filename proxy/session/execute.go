@@ -15,7 +15,6 @@ import (
 // executor prepares and executes statements.
 type executor struct {
 	*ground
-	order    *order
 	planning *planning
 	answers  *answers
 	tickets  *tickets
@@ -27,66 +26,65 @@ type executor struct {
 func (x *executor) execute(payload []byte) error {
 	x.at.tally.Kind = stats.KindHere // until the command proves to be more
 	if len(payload) < params.ExecuteHead {
-		return x.order.answerAlone(func() error { return malformed(x.at.likeMariaDB()) })
+		return malformed(x.at.likeMariaDB())
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
-	if p != nil {
-		x.relay.explained = p.shape.Explained
-		if x.at.set.keepsTexts.Load() {
-			x.relay.keepPreparedText(p)
-		}
-		if err := x.planning.stillBound(&p.inserts); err != nil {
-			return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
-		}
+	if p == nil {
+		return unknownStatement(id, "mysqld_stmt_execute", x.at.likeMariaDB())
 	}
-	switch {
-	case p == nil:
-		return x.order.answerAlone(func() error { return unknownStatement(id, "mysqld_stmt_execute", x.at.likeMariaDB()) })
-	case p.ticket != nil:
-		return x.order.answerAlone(func() error { return x.executeTicket(p, payload) })
-	case p.local != nil:
-		return x.order.answerAlone(func() error { return x.executeLocal(p, payload) })
-	case len(p.Hidden) > 0:
-		return x.order.answerAlone(func() error {
-			err := x.executeNumbered(p, payload)
-			if b := p.numbers.Block; err != nil && b != nil && b.Key != nil {
-				err = refusedQuery(b.Key, err)
-			}
-			return err
-		})
-	case p.numbers.Rows != nil:
-		return x.order.answerAlone(func() error { return x.executeRows(p, payload) })
-	case p.question != nil:
-		return x.order.answerAlone(func() error { return x.executeQuestion(p, payload) })
+	x.relay.explained = p.shape.Explained
+	if x.at.set.keepsTexts.Load() {
+		x.relay.keepPreparedText(p)
 	}
-	p.toServer(payload[1:])
+	if err := x.planning.stillBound(&p.inserts); err != nil {
+		return x.at.dropLongData(p.conn, p, err)
+	}
 	if p.shape.Plain && p.conn == x.at.cur && !x.state.NextTransaction && !x.at.set.lastInsertIDExact {
+		p.toServer(payload[1:])
 		if p.shape.MovesLastID {
 			if err := x.at.bringBefore(); err != nil {
-				return x.order.failed(err)
+				return err
 			}
 		}
 		x.state.LastAnswer = state.ByServer
 		if p.LongSent {
 			if _, err := x.at.Attach(); err != nil {
-				return x.order.answerAlone(func() error { return x.at.dropLongData(p.conn, p, err) })
+				return x.at.dropLongData(p.conn, p, err)
 			}
 			p.LongSent = false
 		}
-		return x.order.relayCommand(protocol.AnswerTo(payload), false)
+		return x.relay.relayCommand(protocol.AnswerTo(payload))
 	}
-	return x.order.answerAlone(func() error {
-		if p.kill != nil {
-			if handled, err := x.executeKill(p, payload); handled || err != nil {
-				return err
-			}
+	if err := x.relay.settle(); err != nil {
+		return err
+	}
+	switch {
+	case p.ticket != nil:
+		return x.executeTicket(p, payload)
+	case p.local != nil:
+		return x.executeLocal(p, payload)
+	case len(p.Hidden) > 0:
+		err := x.executeNumbered(p, payload)
+		if b := p.numbers.Block; err != nil && b != nil && b.Key != nil {
+			err = refusedQuery(b.Key, err)
 		}
-		if p.use != "" {
-			return x.texts.useSchema(p.use, p, x.at.likeMariaDB())
+		return err
+	case p.numbers.Rows != nil:
+		return x.executeRows(p, payload)
+	case p.question != nil:
+		return x.executeQuestion(p, payload)
+	}
+	p.toServer(payload[1:])
+	if p.kill != nil {
+		if handled, err := x.executeKill(p, payload); handled || err != nil {
+			return err
 		}
-		return x.passExecution(p, payload)
-	})
+	}
+	if p.use != "" {
+		return x.texts.useSchema(p.use, p, x.at.likeMariaDB())
+	}
+	return x.passExecution(p, payload)
 }
 
 // onPrepared handles the other commands on a prepared statement.
@@ -101,7 +99,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 	if len(payload) < least {
 		switch {
 		case !x.at.likeMariaDB(): // MySQL answers even a command that has no answer
-			return x.order.answerAlone(func() error { return malformed(x.at.likeMariaDB()) })
+			return malformed(x.at.likeMariaDB())
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return x.relay.settle()
 		}
@@ -109,12 +107,12 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 		// counts as unknown, even if the bytes that came, followed by zeros, are a statement's.
 		var id [4]byte
 		copy(id[:], payload[1:])
-		return x.order.answerAlone(func() error { return x.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
+		return x.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p == nil || p.local != nil {
-		return x.order.answerAlone(func() error { return x.onLocalPrepared(cmd, id, p, payload) })
+		return x.onLocalPrepared(cmd, id, p, payload)
 	}
 	p.toServer(payload[1:])
 	switch cmd {
@@ -136,7 +134,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 	}
 	if cmd == protocol.ComStmtFetch {
 		if err := x.at.enter(p.conn.Shard); err != nil {
-			return x.order.answerAlone(func() error { return err })
+			return err
 		}
 	}
 	if p.conn != x.at.cur || x.relay.batch.elsewhere(p.conn) {
@@ -178,6 +176,9 @@ func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
 
 // onLocalPrepared handles a command on a statement that no server has.
 func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
+	if err := x.relay.settle(); err != nil {
+		return err
+	}
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {

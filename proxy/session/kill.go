@@ -36,7 +36,7 @@ func (s *Session) processKill(payload []byte) error {
 		}
 	}
 	s.state.LastAnswer = state.ByServer
-	return s.relayCommand(protocol.ComProcessKill.AnswerShape(), true)
+	return s.relayAlone(protocol.ComProcessKill.AnswerShape())
 }
 
 // killHere carries out and answers a KILL of an id that a proxy gave.

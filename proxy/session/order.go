@@ -15,18 +15,14 @@ import (
 // order gives the client its answers in the order of its commands.
 type order struct{ *ground }
 
-// answerAlone handles a command outside of a batch: the client first gets the answers to earlier
-// commands. An error of handle goes to the client, unless it ends the session.
-func (o *order) answerAlone(handle func() error) error {
-	if o.relay.batch.size > 0 {
-		if err := o.relay.settle(); err != nil {
-			return err
-		}
+// answerError answers the command being handled with err, unless that ends the session. The client
+// first gets the answers to earlier commands.
+func (o *order) answerError(err error) error {
+	if ends(err) {
+		return err
 	}
-	err := handle()
-	_ = o.numbers.Notice() // the answer had no place for it
-	if err == nil {
-		return nil
+	if err := o.relay.settle(); err != nil {
+		return err
 	}
 	return o.failed(err)
 }
@@ -52,35 +48,22 @@ func (o *order) failed(err error) error {
 	return nil
 }
 
-// relayCommand passes the command just parsed on to the current shard. A command with alone may
-// change how later ones are read, so its answer comes before the next is looked at.
-func (o *order) relayCommand(answer protocol.Shape, alone bool) error {
-	c, err := o.at.Attach()
-	if err != nil {
-		return o.answerAlone(func() error { return err })
-	}
-	if alone || o.relay.batch.elsewhere(c) {
-		if err := o.relay.settle(); err != nil {
-			return err
-		}
-	}
-	o.relay.enqueue(c, answer)
-	if !alone {
-		return nil
-	}
-	return o.relay.settle()
-}
-
 // answerInOrder handles a command that needs no server, without waiting for earlier answers: it
 // queues the new one among them. In a transaction it waits all the same, because the answer has the
 // session's status and an earlier command may end the transaction.
 func (o *order) answerInOrder(handle func() error) error {
-	if o.relay.batch.size == 0 || o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
-		return o.answerAlone(handle)
+	if o.relay.batch.size == 0 {
+		return handle()
+	}
+	if o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
+		if err := o.relay.settle(); err != nil {
+			return err
+		}
+		return handle()
 	}
 	mark := len(o.client.out)
 	err := handle()
-	_ = o.numbers.Notice()
+	o.numbers.Pending = "" // the answers before it have no place for it
 	if err != nil {
 		if err = o.failed(err); err != nil {
 			return err

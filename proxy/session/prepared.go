@@ -255,6 +255,9 @@ func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error
 	if !p.LongSent {
 		return err
 	}
+	if settleErr := a.above.settle(); settleErr != nil {
+		return settleErr
+	}
 	p.ForgetLong()
 	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
 	if resetErr := a.runCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {

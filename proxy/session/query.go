@@ -29,13 +29,13 @@ func (t *texts) query(sql []byte) error {
 	if t.at.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
-			return t.order.answerAlone(t.passUnread)
+			return t.passUnread()
 		}
 		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
 	if t.at.cur == nil || !t.state.ReadsAlike(sql) {
 		if err := t.planning.fetchMode(sql); err != nil {
-			return t.order.answerAlone(func() error { return err })
+			return err
 		}
 	}
 	if t.at.set.keepsTexts.Load() {
@@ -45,7 +45,7 @@ func (t *texts) query(sql []byte) error {
 	t.planning.analyze(sql)
 	t.relay.explained = st.ExplainsID()
 	if t.at.login.AtAdmin {
-		return t.order.answerAlone(func() error { return t.atAdminAddress(sql) })
+		return t.atAdminAddress(sql)
 	}
 	if t.at.set.tickets != nil {
 		if asked := t.tickets.ticketIn(sql); asked != nil {
@@ -53,7 +53,7 @@ func (t *texts) query(sql []byte) error {
 				return err
 			}
 			if handled, err := t.tickets.ticketText(asked, sql); handled || err != nil {
-				return t.order.answerAlone(func() error { return err })
+				return err
 			}
 		}
 	}
@@ -69,34 +69,41 @@ func (t *texts) query(sql []byte) error {
 		}
 	}
 	if err := t.planning.waitForRows(); err != nil {
-		return t.order.answerAlone(func() error { return err })
+		return err
 	}
 	how, err := t.planning.treatmentOf(sql)
 	if err != nil {
-		return t.order.answerAlone(func() error { return err })
+		return err
 	}
-	switch how {
-	case unread:
-		return t.order.answerAlone(func() error { return t.planning.unreadRows(sql) })
-	case kills:
-		return t.order.answerAlone(func() error { return t.killsAmong(sql) })
-	case fills:
-		return t.order.answerAlone(func() error { return t.filled(sql) })
-	case plain:
+	if how == plain {
 		if st.MayChangeLastInsertID() {
 			if err := t.at.bringBefore(); err != nil {
-				return t.order.failed(err)
+				return err
 			}
 		}
 		t.state.LastAnswer = state.ByServer
-		return t.order.relayCommand(protocol.ShapeResult, false)
+		return t.relay.relayCommand(protocol.ShapeResult)
 	}
-	return t.order.answerAlone(func() error { return t.special(sql) })
+	if err := t.relay.settle(); err != nil {
+		return err
+	}
+	switch how {
+	case unread:
+		return t.planning.unreadRows(sql)
+	case kills:
+		return t.killsAmong(sql)
+	case fills:
+		return t.filled(sql)
+	}
+	return t.special(sql)
 }
 
 // passUnread passes on a text whose attributes are malformed, or of a kind that no client sends.
 // Only the server can say where the text begins. Mostly it answers with an error.
 func (t *texts) passUnread() error {
+	if err := t.relay.settle(); err != nil {
+		return err
+	}
 	if err := t.at.waitOutPause(); err != nil {
 		return err
 	}

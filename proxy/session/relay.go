@@ -61,6 +61,31 @@ func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
 	r.batch.add(c, e)
 }
 
+// relayCommand passes the command just parsed on to the current shard, together with its
+// neighbours.
+func (r *relay) relayCommand(shape protocol.Shape) error {
+	c, err := r.at.Attach()
+	if err != nil {
+		return err
+	}
+	if r.batch.elsewhere(c) {
+		if err := r.settle(); err != nil {
+			return err
+		}
+	}
+	r.enqueue(c, shape)
+	return nil
+}
+
+// relayAlone is relayCommand for a command that may change how later ones are read: its answer
+// comes before the next is looked at.
+func (r *relay) relayAlone(shape protocol.Shape) error {
+	if err := r.relayCommand(shape); err != nil {
+		return err
+	}
+	return r.settle()
+}
+
 // settle writes the batch in one piece and relays all its answers.
 func (r *relay) settle() error {
 	if r.batch.size == 0 {

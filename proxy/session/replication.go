@@ -12,14 +12,11 @@ import (
 )
 
 // handOver relays a command whose answer never ends (replication) until one side closes. A session
-// without the right to it goes on, as on the server.
+// without the right to it goes on, as on the server. Nothing is in flight.
 func (s *Session) handOver() error {
-	if err := s.settle(); err != nil {
-		return err
-	}
 	c, err := s.Attach()
 	if err != nil {
-		return s.failed(err)
+		return err
 	}
 	return s.dump(c)
 }

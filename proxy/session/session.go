@@ -86,7 +86,7 @@ func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, kills: &s.kills,
 	}
 	s.executor = executor{
-		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
+		ground: &s.ground, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
 	}
 }
 
@@ -173,66 +173,87 @@ func (s *Session) beginCommand(payload []byte) error {
 		}
 	}
 	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
-	s.numbers.Patience.Spent = 0
+	s.numbers.Patience.Spent, s.numbers.Pending = 0, ""
 	return nil
 }
 
 // command handles one command, given as its payload: it puts it into the batch, or answers it. It
 // returns only an error that ends the session. Others go to the client.
 func (s *Session) command(payload []byte) error {
-	if len(payload) == 0 {
-		return s.answerAlone(func() error { return unknownCommand() })
+	var cmd protocol.Command // 0 is unknown to servers, too
+	if len(payload) > 0 {
+		cmd = protocol.Command(payload[0])
 	}
-	switch cmd := protocol.Command(payload[0]); cmd {
+	var err error
+	switch cmd {
 	case protocol.ComQuery:
-		return s.query(payload[1:])
+		err = s.query(payload[1:])
 	case protocol.ComStmtExecute:
-		return s.execute(payload)
-	case protocol.ComStmtBulkExecute:
-		return s.answerAlone(func() error { return s.executeBulk(payload) })
-	case protocol.ComStmtPrepare:
-		return s.answerAlone(func() error { return s.prepare(payload[1:]) })
+		err = s.execute(payload)
 	case protocol.ComStmtClose, protocol.ComStmtReset, protocol.ComStmtLongData, protocol.ComStmtFetch:
-		return s.onPrepared(cmd, payload)
+		err = s.onPrepared(cmd, payload)
 	case protocol.ComPing:
-		s.state.Pinged()
-		// A pool takes a connection whose ping is not answered in a pause for a dead one.
-		if s.cur == nil || s.batch.size == 0 && paused(s.cur.Shard) && !s.state.InTransaction() {
-			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
-		}
-		return s.relayCommand(protocol.ShapeOne, false)
-	case protocol.ComInitDB:
-		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil, true) })
-	case protocol.ComSetOption:
-		return s.answerAlone(func() error { return s.setOption(payload) })
-	case protocol.ComResetConn:
-		return s.answerAlone(s.resetConnection)
+		err = s.ping()
 	case protocol.ComChangeUser:
-		return s.changeUser(payload)
-	case protocol.ComQuit:
-		if err := s.settle(); err != nil {
-			return err
+		return s.changeUser(payload) // each of its errors ends the session
+	default:
+		if err = s.settle(); err == nil {
+			err = s.alone(cmd, payload)
 		}
+	}
+	if err != nil {
+		err = s.answerError(err)
+	}
+	return err
+}
+
+// ping answers COM_PING. A pool takes a connection whose ping is not answered in a pause for a dead
+// one.
+func (s *Session) ping() error {
+	s.state.Pinged()
+	if s.cur != nil && (s.batch.size > 0 || !paused(s.cur.Shard) || s.state.InTransaction()) {
+		return s.relayCommand(protocol.ShapeOne)
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.reply(protocol.OK{})
+	return nil
+}
+
+// alone handles a command outside of a batch. Nothing is in flight.
+func (s *Session) alone(cmd protocol.Command, payload []byte) error {
+	switch cmd {
+	case protocol.ComStmtBulkExecute:
+		return s.executeBulk(payload)
+	case protocol.ComStmtPrepare:
+		return s.prepare(payload[1:])
+	case protocol.ComInitDB:
+		return s.useSchema(string(payload[1:]), nil, true)
+	case protocol.ComSetOption:
+		return s.setOption(payload)
+	case protocol.ComResetConn:
+		return s.resetConnection()
+	case protocol.ComQuit:
 		return errQuit
 	case protocol.ComCreateDB, protocol.ComDropDB:
-		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
-	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
-		protocol.ComDebug, protocol.ComShutdown:
-		if cmd != protocol.ComStatistics { // which leaves everything as it is
-			s.state.LastAnswer = state.ByServer
+		return s.onSchema(string(payload[1:]))
+	case protocol.ComStatistics: // which leaves everything as it is
+		if s.routes.Default == nil {
+			return s.statistics()
 		}
-		if s.routes.Default == nil && cmd == protocol.ComStatistics {
-			return s.answerAlone(s.statistics)
-		}
-		return s.relayCommand(cmd.AnswerShape(), true)
+		return s.relayAlone(cmd.AnswerShape())
+	case protocol.ComFieldList, protocol.ComProcessInfo, protocol.ComRefresh, protocol.ComDebug, protocol.ComShutdown:
+		s.state.LastAnswer = state.ByServer
+		return s.relayAlone(cmd.AnswerShape())
 	case protocol.ComProcessKill:
-		return s.answerAlone(func() error { return s.processKill(payload) })
+		return s.processKill(payload)
 	case protocol.ComRegisterSlave:
-		return s.relayCommand(protocol.ShapeOne, true)
+		return s.relayAlone(protocol.ShapeOne)
 	case protocol.ComBinlogDump, protocol.ComBinlogDumpGTID, protocol.ComTableDump:
 		return s.handOver()
 	}
-	return s.answerAlone(func() error { return unknownCommand() })
+	return unknownCommand()
 }
 
 // setOption relays COM_SET_OPTION and keeps it for other shards.
@@ -243,7 +264,7 @@ func (s *Session) setOption(payload []byte) error {
 		s.reply(protocol.OK{})
 		return nil
 	}
-	if err := s.relayCommand(protocol.ShapeOne, true); err != nil {
+	if err := s.relayAlone(protocol.ShapeOne); err != nil {
 		return err
 	}
 	if s.cur != nil && s.cur.Answer.ErrCode == 0 {
