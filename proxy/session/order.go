@@ -21,6 +21,7 @@ func (o *order) answerError(err error) error {
 	if ends(err) {
 		return err
 	}
+	o.numbers.Pending = "" // the answers before it have no place for it
 	if err := o.relay.settle(); err != nil {
 		return err
 	}
@@ -49,8 +50,8 @@ func (o *order) failed(err error) error {
 }
 
 // answerInOrder handles a command that needs no server, without waiting for earlier answers: it
-// queues the new one among them. In a transaction it waits all the same, because the answer has the
-// session's status and an earlier command may end the transaction.
+// queues the new one among them, unless it is an error. In a transaction it waits all the same,
+// because the answer has the session's status and an earlier command may end the transaction.
 func (o *order) answerInOrder(handle func() error) error {
 	if o.relay.batch.size == 0 {
 		return handle()
@@ -62,13 +63,10 @@ func (o *order) answerInOrder(handle func() error) error {
 		return handle()
 	}
 	mark := len(o.client.out)
-	err := handle()
-	o.numbers.Pending = "" // the answers before it have no place for it
-	if err != nil {
-		if err = o.failed(err); err != nil {
-			return err
-		}
+	if err := handle(); err != nil {
+		return err
 	}
+	o.numbers.Pending = ""
 	o.relay.batch.addOurs(o.client.out[mark:])
 	o.client.out = o.client.out[:mark]
 	return nil
