@@ -7,7 +7,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-func TestATextReadsCountsOfTheLastStatementBeforeItsFirstInsert(t *testing.T) {
+func TestATextReadsCountsOfTheLastStatementBeforeItsFirstOrItsInsert(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want Words
@@ -15,9 +15,12 @@ func TestATextReadsCountsOfTheLastStatementBeforeItsFirstInsert(t *testing.T) {
 		{"insert into t values (row_count())", ReadsRowCount},
 		{"insert into t values (1);", 0},
 		{"set @a = 1; insert into t values (1); select row_count(), found_rows(); show warnings", ReadsFoundRows},
-		{"set @a = 1; ; insert into t values (row_count()); insert into t values (@@warning_count)", ReadsRowCount},
+		{"set @a = 1; ; insert into t values (row_count()); insert into t values (@@warning_count)", 0},
 		{"do 1; show warnings; update t set a = 1; insert into t values (row_count())", ReadsWarnings},
 		{"select row_count(); select 1", ReadsRowCount},
+		{"delete from t; select row_count(), 'found_rows()'", 0},
+		{"select 1; select row_count(), found_rows(); show warnings", ReadsFoundRows | ReadsWarnings},
+		{"do row_count (); insert into t values (1)", ReadsRowCount},
 	} {
 		var st Statement
 		if st.Analyze([]byte(c.text), lex.Mode{}); st.ReadsOfLast() != c.want {

@@ -485,13 +485,18 @@ type Part struct {
 }
 
 // ReadsOfLast returns the words of ReadsCounts that concern the statement before the text. Behind
-// its first INSERT or UPDATE the text reads row counts and warnings of its own statements.
+// its first statement the text reads row counts of its own, and behind its first INSERT or UPDATE
+// warnings of its own.
 func (st *Statement) ReadsOfLast() Words {
-	words := st.Words
-	if len(st.Tables) > 0 && len(st.Parts) > 0 {
-		words = st.Parts[st.Tables[0].Statement].Words | words&ReadsFoundRows
+	words := st.Words & ReadsCounts
+	if len(st.Parts) == 0 {
+		return words
 	}
-	return words & ReadsCounts
+	before := words
+	if len(st.Tables) > 0 {
+		before = st.Parts[st.Tables[0].Statement].Words
+	}
+	return st.Parts[0].Words&ReadsRowCount | before&ReadsWarnings | words&ReadsFoundRows
 }
 
 // Table returns the table of a text that is a single INSERT, REPLACE, UPDATE or LOAD. It returns

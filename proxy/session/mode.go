@@ -15,8 +15,9 @@ import (
 
 // fetchMode asks the server how it reads texts, if that is unknown and matters for this text (see
 // state.ReadsAlike). The first connection of a session shows it without a question. If asking would
-// change what the text reads (row counts, warnings), or is impossible now, the text is passed on
-// unread. A text that may ask for a number is never passed on unread, since no server can give one.
+// change what the text seems to read (row counts, warnings), or is impossible now, the text is
+// passed on unread. A text that may ask for a number is never passed on unread, since no server can
+// give one.
 func (p *planning) fetchMode(sql []byte) error {
 	st := p.state
 	if st.Mode.Charset == lex.Unsupported { // for the text before, which was passed on unread
@@ -37,7 +38,7 @@ func (p *planning) fetchMode(sql []byte) error {
 	}
 	lower := bytes.ToLower(sql)
 	number := bytes.Contains(lower, []byte("nextval"))
-	if !number && state.ReadsLastStatement(lower) {
+	if !number && p.readsOfLast(sql, lower) {
 		p.state.Mode.Charset = lex.Unsupported
 		return nil
 	}
@@ -51,7 +52,7 @@ func (p *planning) fetchMode(sql []byte) error {
 	err = p.at.askMode(c)
 	var refused *protocol.ServerError
 	switch {
-	case err == nil && number:
+	case err == nil:
 		return p.refuseDisturbed(sql)
 	case errors.As(err, &refused) && !number: // the server may still accept the text
 		p.state.Mode.Charset = lex.Unsupported
@@ -101,12 +102,26 @@ func (b *backends) askMode(c *backend.Conn) error {
 	return nil
 }
 
-// refuseDisturbed refuses a text that reads row counts, which asking for the mode has changed.
-// SELECT keeps the warnings.
-func (p *planning) refuseDisturbed(sql []byte) error {
+// readsOfLast reports whether a text reads what the last statement left, if it means what it means
+// in the assumed mode. Where that has no meaning, words decide.
+func (p *planning) readsOfLast(sql, lower []byte) bool {
 	p.read(sql, p.state.Mode)
-	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
+	if p.stmt.Words&statement.Opaque != 0 {
+		return state.ReadsLastStatement(lower)
+	}
+	return p.stmt.ReadsOfLast() != 0
+}
+
+// refuseDisturbed refuses a text that reads what asking for the mode has changed.
+func (p *planning) refuseDisturbed(sql []byte) error {
+	disturbed := statement.ReadsCounts
+	if p.at.likeMariaDB() { // whose SELECT without a table keeps the warnings
+		disturbed &^= statement.ReadsWarnings
+	}
+	p.read(sql, p.state.Mode)
+	if p.state.LastAnswer != state.ByServer || p.stmt.ReadsOfLast()&disturbed == 0 {
 		return nil
 	}
-	return protocol.NotSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)
+	return protocol.NotSupported("what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings), beside NEXTVAL or such quotes and letters, is not supported here, after %s: "+
+		"ask for it alone first, or send SET NAMES before that statement", state.PinOpaque)
 }

@@ -87,8 +87,8 @@ func (st *State) SetCollation(id uint16) {
 	}
 }
 
-// ReadsLastStatement reports whether a text in lower case may read what the last statement left. It
-// looks for the usual spellings only.
+// ReadsLastStatement reports whether a text in lower case that cannot be read may read what the
+// last statement left. It looks for the usual spellings only.
 func ReadsLastStatement(lower []byte) bool {
 	for _, words := range [...]string{
 		"row_count(", "found_rows(", "show warnings", "show errors", "diagnostics", "@@error_count", "@@warning_count",
