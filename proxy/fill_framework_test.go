@@ -2,9 +2,12 @@ package proxy_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
 
 // entity is the text by which Entity Framework inserts a row. The driver writes data into it.
@@ -21,7 +24,7 @@ func TestATextThatReadsTheRowCountOfItsOwnInsertIsFilledInWhateverItsData(t *tes
 		{"letters", "a"}, {"quotes", `{"a": 1}`}, {"umlaut", "M\u00fcller; M\u00fcller"}, {"backslash", `C:\\tmp`}, {"row count", "\u00e9 ROW_COUNT() \\\""}, {"insert", "INSERT \u00e9"},
 	} {
 		text := entity(of[1])
-		scripts = append(scripts, script{of[0], []string{meet, given(1, text), insertIDs, given(1, text), given(1, text+"SELECT '"+of[1]+"'"), "SELECT * FROM photos ORDER BY id"}})
+		scripts = append(scripts, script{of[0], []string{meet, given(1, text), insertIDs, given(1, text), "DO 1; DO 2", given(1, text+"SELECT '"+of[1]+"'"), "SELECT * FROM photos ORDER BY id"}})
 	}
 	o.run(t, append(scripts, script{"other tables", []string{
 		"INSERT INTO diagnostics (data) VALUES ('{\"a\": 1}')",
@@ -72,6 +75,89 @@ func TestARowCountOfTheStatementBeforeIsNeverLost(t *testing.T) {
 				t.Errorf("%s: got %q, want error 1235", what, got)
 			}
 			compare(t, what, got, want)
+		}
+	}
+}
+
+// leavesNothing are texts of several statements, each of which alone would leave nothing that the
+// session must keep in mind.
+var leavesNothing = []string{
+	"INSERT INTO photos (title) VALUES ('\u00e9'); SELECT LAST_INSERT_ID()",
+	"INSERT INTO photos (title) VALUES ('\u00e9'), ('\"b\"'); SELECT LAST_INSERT_ID(), ROW_COUNT()",
+	entity(`\"`),
+	"REPLACE INTO photos (title, n) VALUES ('a', 1); UPDATE photos SET title = '\\\\' WHERE n = 1; SELECT ROW_COUNT(); DELETE FROM photos WHERE n = 1;",
+	"WITH x AS (SELECT 1 AS a) SELECT a FROM x; SELECT SQL_CALC_FOUND_ROWS @a, id FROM photos LIMIT 1; SELECT FOUND_ROWS()",
+	"/*! SELECT */ 1; SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 'photos'",
+}
+
+func TestATextOfPlainStatementsCostsNoQuestion(t *testing.T) {
+	o := newOracle(t, setup{}, filledTables...)
+	o.fresh(t)
+	exec(t, o.Conn(t, o.Schemas[0], nil), "ALTER SEQUENCE photos OWNED BY "+o.Schemas[0]+".photos.id")
+	for _, text := range append([]string{"INSERT INTO photos (title) VALUES ('a')"}, leavesNothing...) {
+		asked := func(w *wire) int {
+			w.query(text) // once the session may have to ask
+			count := func() (n int) {
+				_, _ = fmt.Sscan(w.rows("SHOW SESSION STATUS LIKE 'Questions'")[1], &n)
+				return n
+			}
+			before := count()
+			for range 5 {
+				if a := split(w.query(text)); a[len(a)-1][0] == 0xff {
+					t.Fatalf("%s: %q", text, a)
+				}
+			}
+			return count() - before
+		}
+		p := o.pairOfSchemas(t, allFraming)
+		if got, want := asked(p.Proxy), asked(p.Direct); got != want {
+			t.Errorf("%s: got %d questions, want %d as directly", text, got, want)
+		}
+	}
+}
+
+func TestATextOfPlainStatementsHoldsNothing(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.Bindings = []proxy.Binding{filledPhotos} }})
+	create(t, e, sequence.CreateOptions{Name: "photos", Start: 1001})
+	for i, schema := range e.Schemas {
+		d := e.DirectConn(t, i, schema, nil)
+		exec(t, d, filledTables...)
+		exec(t, d, "CREATE TRIGGER tr BEFORE INSERT ON photos FOR EACH ROW SET @seen = 5", "CREATE FUNCTION f() RETURNS INT DETERMINISTIC BEGIN SET @seen = 6; RETURN 1; END", "CREATE PROCEDURE p() SET @seen = 7")
+	}
+	const routed = "EXPLAIN FORMAT=ROUTE "
+	pinned := func(text string) (pins, explained string) {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		defer w.quit()
+		explained = fmt.Sprint(w.rows(routed + text))
+		if a := split(w.query(text)); a[len(a)-1][0] == 0xff {
+			t.Fatalf("%s: %q", text, a)
+		}
+		id := w.rows("SELECT LAST_INSERT_ID()")[0]
+		pins = e.pinsOf(w)
+		switch moved := w.query("USE " + e.Schemas[1]); {
+		case moved[4] == 0xff && pins == "":
+			t.Errorf("%s: USE of another shard: %v", text, serverError(t, moved))
+		case moved[4] != 0xff && pins != "":
+			t.Errorf("%s: pinned by %s, and it went to another shard", text, pins)
+		case moved[4] != 0xff:
+			if got := w.rows("SELECT LAST_INSERT_ID()")[0]; got != id {
+				t.Errorf("%s: LAST_INSERT_ID() is %s on the other shard, want %s", text, got, id)
+			}
+		}
+		return pins, explained
+	}
+	for _, text := range append([]string{"SELECT f(); SELECT 1", "SELECT f()"}, leavesNothing...) {
+		if pins, explained := pinned(text); pins != "" || strings.Contains(explained, "CALL, XA") {
+			t.Errorf("%s: pinned by %q, and explained as %s", text, pins, explained)
+		}
+	}
+	for _, text := range []string{
+		"SELECT 1; DO 1", "SET @x = 1; SELECT 1", "SELECT 1; SET NAMES utf8mb4", "SELECT 1 INTO @x; SELECT 1", "SELECT @x := 1; SELECT 1",
+		"USE " + e.Schemas[0] + "; SELECT 1", "SELECT 1; SELECT GET_LOCK('mine', 0)", "BEGIN; SELECT 1; COMMIT", "CREATE TEMPORARY TABLE own (a INT); SELECT 1",
+		"SELECT 1; CREATE TABLE IF NOT EXISTS made (a INT)", "SELECT 1; CALL p()", "SELECT 1; SHOW TABLES", "HANDLER photos OPEN; SELECT 1",
+	} {
+		if pins, _ := pinned(text); !strings.Contains(pins, "opaque") {
+			t.Errorf("%s: pinned by %q, want opaque", text, pins)
 		}
 	}
 }

@@ -147,6 +147,9 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		st.Words |= HasNextval
 		st.Refusal = a.problem
 	}
+	if st.Kind == Multi && st.onlyPlain() {
+		st.Words |= PlainParts
+	}
 	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 {
 		// otherwise reset has set it
 		st.Runs = st.runs(sql, first)

@@ -121,6 +121,9 @@ const (
 	// may be a question for ReadSequenceQuestion; so may a text with SystemSchema
 	LooksForSequences
 	ChangesTable // CREATE TABLE, ALTER TABLE, DROP TABLE, RENAME
+	// Several statements, each of which alone would leave no more than rows and what the next one
+	// may read (LAST_INSERT_ID, row counts, warnings): see onlyPlain
+	PlainParts
 )
 
 // ReadsCounts are the words of texts that read row counts or warnings of the last statement.
@@ -521,6 +524,20 @@ func (st *Statement) Plain() bool {
 	default:
 		return false
 	}
+}
+
+// onlyPlain reports whether the text has PlainParts. In doubt it has not.
+func (st *Statement) onlyPlain() bool {
+	const harmless = ReadsLastInsertID | SetsLastInsertID | ReadsCounts | CalcFoundRows | ReadsUserVariable | ConnectionID | HasNextval |
+		SystemSchema | ExecutableComment | UnionWord | FromTable
+	for i := range st.Parts {
+		switch st.Parts[i].Kind {
+		case Select, Insert, Replace, Update, Delete, With, Values:
+		default:
+			return false
+		}
+	}
+	return st.Words&^harmless == 0
 }
 
 // ReadFor reports whether the given server reads the text as Analyze has.

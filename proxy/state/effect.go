@@ -49,7 +49,7 @@ func (e *Effect) Refused(by *protocol.ServerError) {
 func (st *State) Apply(e Effect, first, last uint16) {
 	switch e.Kind {
 	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
-		st.SchemaUnknown = true
+		st.SchemaUnknown = st.SchemaUnknown || e.Words&statement.PlainParts == 0
 	case statement.Set:
 		st.SchemaUnknown = st.SchemaUnknown || e.Words&statement.Opaque != 0
 	}

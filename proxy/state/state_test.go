@@ -54,7 +54,9 @@ func TestWhatAStatementLeavesPinsTheSession(t *testing.T) {
 		{[]ran{{"PREPARE p FROM 'SELECT 1'", 0}, {"EXECUTE p", mysql.ER_UNKNOWN_STMT_HANDLER}}, 1<<PinSQLPrepare | 1<<PinOpaque},
 		{[]ran{{"CALL p()", 0}}, 1 << PinOpaque},
 		{[]ran{{"CALL p()", deadlock}}, 1 << PinOpaque},
-		{[]ran{{"SELECT 1; SELECT 2", 0}}, 1 << PinOpaque},
+		{[]ran{{"SELECT 1; DO 2", 0}}, 1 << PinOpaque},
+		{[]ran{{"SELECT 1; INSERT INTO t VALUES (2)", 0}}, 0},
+		{[]ran{{"SELECT 1; SELECT GET_LOCK('a', 1)", 0}}, 1<<PinOpaque | 1<<PinUserLock},
 		{[]ran{{"SELECT @a := 1", 0}}, 1 << PinUserVariable},
 	} {
 		var st State
