@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -159,5 +161,58 @@ func TestATextOfPlainStatementsHoldsNothing(t *testing.T) {
 		if pins, _ := pinned(text); !strings.Contains(pins, "opaque") {
 			t.Errorf("%s: pinned by %q, want opaque", text, pins)
 		}
+	}
+}
+
+// Once AUTO_INCREMENT is taken away, the server no longer reports the key of an INSERT IGNORE or ON
+// DUPLICATE KEY UPDATE that was prepared before.
+func TestAPreparedInsertFindsOutThatAutoIncrementWasTakenAway(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	const update = "INSERT INTO photos (title, n) VALUES (?, ?) ON DUPLICATE KEY UPDATE title = VALUES(title)"
+	for _, c := range []struct {
+		text  string
+		found bool // the client counts the rows that were found
+		first int  // the value of n that shows it
+	}{
+		{update, false, 103}, {"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", false, 103}, {"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", true, 103},
+		// Here a row that is new cannot be told from one that is as it was.
+		{update, true, 102},
+	} {
+		o.fresh(t)
+		conn := o.Conn(t, o.Schemas[0], func(m *mysql.Config) { m.ClientFoundRows = c.found })
+		exec(t, conn, "ALTER TABLE photos COMMENT = 'x'") // the proxy knows the columns of the last run
+		st, err := conn.PrepareContext(t.Context(), c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 101; n < 103; n++ {
+			for _, title := range []string{"x", "x", "y"} { // new, as it was, changed
+				if _, err := st.ExecContext(t.Context(), title, n); err != nil {
+					t.Fatalf("%s, found %v: %v", c.text, c.found, err)
+				}
+			}
+		}
+		exec(t, o.DirectConn(t, 0, o.Schemas[0], nil), "ALTER TABLE photos MODIFY id BIGINT UNSIGNED NOT NULL")
+		if _, err := st.ExecContext(t.Context(), "z", c.first); err != nil {
+			t.Fatal(err)
+		}
+		if c.first > 102 {
+			if got, want := value(t, conn, "SELECT LAST_INSERT_ID()"), value(t, conn, "SELECT id FROM photos WHERE n = 103"); got != want {
+				t.Errorf("%s, found %v: LAST_INSERT_ID() is %s, want the key %s", c.text, c.found, got, want)
+			}
+		}
+		exec(t, conn, "BEGIN") // otherwise the session ends
+		_, err = st.ExecContext(t.Context(), "x", 104)
+		checkError(t, c.text, err, 1615, "AUTO_INCREMENT")
+		r, err := conn.ExecContext(t.Context(), strings.Replace(c.text, "?, ?", "'x', 105", 1))
+		if err != nil {
+			exec(t, conn, "ROLLBACK")
+			t.Fatal(err)
+		}
+		id, _ := r.LastInsertId()
+		if want := value(t, conn, "SELECT id FROM photos WHERE n = 105"); fmt.Sprint(id) != want {
+			t.Errorf("%s, found %v: as text the insert id is %d, want %s", c.text, c.found, id, want)
+		}
+		exec(t, conn, "ROLLBACK")
 	}
 }

@@ -29,6 +29,7 @@ type Key struct {
 	Explicit []uint64 // numbers in the text itself
 	plain    bool     // the number is made LAST_INSERT_ID() here
 	ignore   bool     // the statement has IGNORE
+	updates  bool     // the statement has ON DUPLICATE KEY UPDATE
 }
 
 // keyRow is a row that may get a number.
@@ -56,7 +57,7 @@ type hiddenKey struct {
 // hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
 // are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
-	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore}
+	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates}
 	var keys []hiddenKey
 	in, key := k.Insertion, &k.Key
 	if k.Listed {
@@ -251,7 +252,7 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Updates: p.Key.updates, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
 	for row := range e.rows() {
 		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
 			return nil, err

@@ -283,7 +283,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		return false, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
 			b.Table, b.Column, b.Sequence)
 	}
-	k.Step, k.Rows, k.Bulk = 1, len(in.Rows), t.f.At == AtPrepare && t.f.Bulk
+	k.Step, k.Rows, k.Bulk, k.Updates = 1, len(in.Rows), t.f.At == AtPrepare && t.f.Bulk, in.OnDuplicate
 	k.Insertion = in
 	if t.st.Kind == statement.Multi { // the next one is read into the same memory
 		k.Insertion = in.Clone()

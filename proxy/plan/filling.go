@@ -16,6 +16,8 @@ type Filling struct {
 	Several bool // the text has several statements
 	// ColumnsCached reports whether the columns of a table came from the cache.
 	ColumnsCached bool
+	// Stale reports whether the answer has shown that the columns of the table are others.
+	Stale bool
 	// Repeated reports whether the text has failed once.
 	Repeated bool
 	// Query is an INSERT ... SELECT, which becomes another text; nil: it is none.
@@ -45,6 +47,7 @@ type FilledKey struct {
 	Step      uint64   // between the numbers; 1 or more
 	Before    bool     // the statement reads LAST_INSERT_ID() before the row sets it
 	Plain     bool     // a plain literal, unless in bulk; the session records it as LAST_INSERT_ID()
+	Updates   bool     // the statement has ON DUPLICATE KEY UPDATE
 	Params    bool     // a parameter decides whether some row is filled
 	Bulk      bool     // an execution may have many rows
 	Listed    bool     // the text needs a list of columns

@@ -122,6 +122,7 @@ type insertsInto struct {
 	names  [][]byte // in UTF-8
 	others bool     // there may be more tables
 	bound  *bindings
+	stale  bool // an answer has shown that a column has no AUTO_INCREMENT any more
 }
 
 // none reports whether there are no tables.
@@ -150,12 +151,13 @@ func (p *planning) insertsOf() (in insertsInto, err error) {
 
 var (
 	// errRebound says that the bindings of a prepared INSERT have changed since. It would go on to
-	// take its keys from where they came before, which may be the server.
+	// take its keys from where they came before, which may be the server. Without AUTO_INCREMENT it
+	// would go on to report no insert id.
 	errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: prepare the statement again: since it was prepared, a column of its table "+
-		"was bound to a sequence, or is bound no more (OWNED BY)")
+		"was bound to a sequence, is bound no more (OWNED BY), or has lost its AUTO_INCREMENT")
 	// errReboundEnds is errRebound where the session ends with it. The SQLSTATE tells pools so.
 	errReboundEnds = protocol.Errorf(mysql.ER_NEED_REPREPARE, "08S01", "seqproxy: connect again: since the statement was prepared, a column of its table "+
-		"was bound to a sequence, or is bound no more (OWNED BY)")
+		"was bound to a sequence, is bound no more (OWNED BY), or has lost its AUTO_INCREMENT")
 )
 
 // endsRebound reports whether a session ends with errRebound. No driver prepares again, so a pool
@@ -167,8 +169,11 @@ func endsRebound(err error, st *state.State) bool {
 
 // stillBound returns errRebound if a statement must be prepared again.
 func (f *facts) stillBound(in *insertsInto) error {
-	if in.none() {
+	switch {
+	case in.none():
 		return nil
+	case in.stale:
+		return errRebound
 	}
 	if err := f.at.waitOutPause(); err != nil {
 		return err

@@ -74,7 +74,11 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 			}
 		}
 	}
-	given := insertedBy(f, first)
+	given, lost := insertedBy(f, first, r.at.login.Capabilities.Has(protocol.FoundRows))
+	if lost {
+		f.Stale = true
+		r.at.shared.columns.forget()
+	}
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {
@@ -109,20 +113,30 @@ func (r *relay) firstPacket(c *backend.Conn) []byte {
 }
 
 // insertedBy returns the number of a row that got it as a plain value, if an OK says that the row
-// is in the table. LAST_INSERT_ID() is then that number.
-func insertedBy(f *plan.Filling, ok []byte) uint64 {
+// is in the table. LAST_INSERT_ID() is then that number. lost says that the column has no
+// AUTO_INCREMENT any more, without which the OK shows no number. found says that rows that an
+// update leaves as they were count, too: then one of them looks like a new row.
+func insertedBy(f *plan.Filling, ok []byte, found bool) (given uint64, lost bool) {
 	k := &f.Keys[0]
 	if !k.Plain || len(k.Filled) == 0 || len(ok) < 3 || ok[0] != 0 {
-		return 0
+		return 0, false
 	}
-	_, n, whole := protocol.ReadLenEncInt(ok[1:])
+	rows, n, whole := protocol.ReadLenEncInt(ok[1:])
 	if !whole {
-		return 0
+		return 0, false
 	}
-	if id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); !whole || id != k.First {
-		return 0
+	switch id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); {
+	case !whole:
+		return 0, false
+	case id == k.First:
+		return k.First, false
+	case id != 0:
+		return 0, false
+	case rows == 1 && !(k.Updates && found):
+		return k.First, true
+	default:
+		return 0, rows == 2 // an update, which has the insert id of its row
 	}
-	return k.First
 }
 
 // exchangeCounted is sendScratch for a statement whose numbers the server counts.

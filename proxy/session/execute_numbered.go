@@ -49,6 +49,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			return err
 		}
 		if r == noRemedy {
+			p.inserts.stale = n.Fill != nil && n.Fill.Stale
 			break
 		}
 	}
