@@ -125,9 +125,9 @@ func (p *planning) unreadRows(sql []byte) error {
 	return errUnread
 }
 
-var errUnread = protocol.NotSupported("a text that may insert rows and cannot be read to its end (it is a compound statement, has control characters, is not in utf8mb4, or goes on behind " +
-	"SET sql_mode, SET NAMES or CALL) is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
-	"send INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
+var errUnread = protocol.NotSupported("a text that may insert rows and cannot be read to its end (it is a compound statement, has PREPARE among other statements, has control characters, " +
+	"is not in utf8mb4, or goes on behind SET sql_mode, SET NAMES or CALL) is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
+	"send INSERT, REPLACE, LOAD DATA or PREPARE as a statement of its own, without control characters and in utf8mb4")
 
 // severalIn reports whether a server may read a text as more than one statement.
 func (f *facts) severalIn(sql []byte) bool {
