@@ -80,8 +80,10 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		case was == Accepted || was == InForce:
 			accepted++
 		case was != "":
-			never = true
-		default: // it did not know the change yet, or has forgotten that it accepted
+			never = true // also if the change was not yet proposed to some others
+		default:
+			// It has forgotten what it did, and perhaps accepted. It is none of those to which the
+			// change was not yet proposed: one of these comes before them, which says never, or is away.
 			forgot = m.Address
 		}
 	}

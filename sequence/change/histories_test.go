@@ -550,6 +550,34 @@ func TestHistories(t *testing.T) {
 			p.TakeAll(name, 9)
 			return e
 		}},
+		// C is removed. A obeys, gives numbers of the new plan, and is restored from a backup of
+		// before. B has accepted, and C, which may tell that this is decided, is off. Who asks what
+		// became of the change leaves no trace on A that the next one takes for a veto.
+		{"a change that a member has forgotten is not undone, however often it is said", func(t *testing.T) *estate {
+			e := blocks(3, 3)
+			e.asked = change.Change{Remove: address(2)}
+			p := proxy(e)
+			backup := e.Members[0].Copy()
+			c := e.coordinator(1)
+			reach(t, c, "obey", 1)
+			c.Kill()
+			p.Actor.Cut[1], p.Actor.Cut[2] = true, true
+			if err := errors.Join(p.Read(), p.Take(0, name, 9)); err != nil {
+				t.Fatal(err)
+			}
+			backup.Rows[name] = e.Members[0].Rows[name] // the operator raises it
+			e.Members[0] = backup
+			for range 3 {
+				c := e.coordinator(2)
+				c.Cut[2] = true
+				c.Run()
+				wantText(t, c.Err, "may be decided", address(2), "has forgotten")
+			}
+			if frozen := e.Frozen(); len(frozen) != 2 {
+				t.Fatalf("frozen are %v, want B and C", frozen)
+			}
+			return e
+		}},
 	} {
 		t.Run(h.what, func(t *testing.T) {
 			e := h.run(t)

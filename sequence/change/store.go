@@ -41,9 +41,11 @@ type Reader interface {
 // unless the server has promised this ballot, and no later one: then it returns ErrTakenOver.
 type Stepper interface {
 	// Promise has the server obey no lower ballot than this, and returns the state of the change
-	// there. It writes a plan down that the server does not know: the state is "" then. Errors:
-	// ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows another plan
-	// above base, or of that number.
+	// there. It is "" on a server that does not know the change. That writes the plan down if base is
+	// the plan that it was drafted from. For who takes over, base is the plan's own number, and
+	// nothing is written: a server that has forgotten that it accepted would pass for one that never
+	// did. Errors: ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows
+	// another plan above base, or of that number.
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
 	// Freeze has all rows stand at the end of their column, and saves where they stood. It returns
 	// what the server gave at most of each name, and the ceilings that it has recorded for a member

@@ -23,6 +23,9 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 			if other := p.Meets(all, base); other != nil {
 				return &change.OtherPlanError{Plan: *other}
 			}
+			if base == p.Number {
+				return nil // see change.Stepper
+			}
 			proposed := *p
 			proposed.State, proposed.Ballot = change.Proposed, ballot
 			return s.Plans.Insert(ctx, tx, &proposed)

@@ -102,6 +102,9 @@ func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (w
 		if other := p.Meets(m.report().Plans, base); other != nil && !faults.WritesUnaware {
 			return "", &change.OtherPlanError{Plan: *other}
 		}
+		if base == p.Number {
+			return "", nil
+		}
 		made := *p
 		made.State, made.Ballot = change.Proposed, ballot
 		m.Plans[p.Number] = &made
