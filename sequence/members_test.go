@@ -30,7 +30,11 @@ func newFleet(t testing.TB, n int) fleet {
 	for i := range f {
 		server := mysqltest.Start(t)
 		// With all tables: a busy server needs longer for them than a caller waits for a number.
-		wg.Go(func() { f[i] = placeOn(t, server).withAll(t, nil) })
+		// Each calls its database the same: one that is not configured is reached like the first.
+		wg.Go(func() {
+			server.Exec(t, "CREATE DATABASE numbers")
+			f[i] = place{server: server, schema: "numbers", db: server.DB(t, "numbers")}.withAll(t, nil)
+		})
 	}
 	wg.Wait()
 	return f

@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,14 +11,20 @@ import (
 
 // A new server is a physical copy of a member, as one is made of the last backup, and is not added
 // yet. A proxy that begins has it in its configuration, before the member that it is a copy of.
-// It reaches that member, or does not.
+// It reaches that member, or does not, or has the copy in its place: then it knows the member by
+// the plan alone.
 func TestACopyOfAMemberGivesNoneOfItsNumbers(t *testing.T) {
-	for _, user := range []string{"root", "nobody"} {
-		t.Run("as "+user, func(t *testing.T) { copyOfAMember(t, user) })
+	for how, reaches := range map[string]func(o *sequence.Options){
+		"beside the member":                         func(*sequence.Options) {},
+		"beside the member, which is not reached":   func(o *sequence.Options) { o.Servers[1].User = "nobody" },
+		"in place of the member":                    func(o *sequence.Options) { o.Servers = slices.Delete(o.Servers, 1, 2) },
+		"in place of the member, and after another": func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{o.Servers[2], o.Servers[0]} },
+	} {
+		t.Run(how, func(t *testing.T) { copyOfAMember(t, reaches) })
 	}
 }
 
-func copyOfAMember(t *testing.T, user string) {
+func copyOfAMember(t *testing.T, reaches func(o *sequence.Options)) {
 	f := newFleet(t, 2)
 	var book ledger
 	old := f.open(t, blocks(100), steadySize(10))
@@ -32,7 +39,7 @@ func copyOfAMember(t *testing.T, user string) {
 	for _, p := range []place{copied, f[0], f[1]} {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}
-	o.Servers[1].User = user
+	reaches(&o)
 	fresh := openWith(t, o, blocks(100), steadySize(10))
 	for range 40 {
 		if t.Failed() {
@@ -42,47 +49,30 @@ func copyOfAMember(t *testing.T, user string) {
 		for range 10 {
 			n, err := fresh.Take(t.Context(), []byte("photos"), 1)
 			if err != nil {
-				if !errors.Is(err, sequence.ErrUnfit) {
-					t.Errorf("got %v, want ErrUnfit", err)
-				}
-				return
+				t.Fatal(err)
 			}
 			book.add(t, "the one that begins", n, 1)
 		}
 	}
 }
 
-// Two of those that are configured say that they are one member, and neither stands where the plan
-// has it. Or one says so that stands where the plan has another member.
-func TestTwoServersThatMayBeOneMemberGiveNoNumbers(t *testing.T) {
-	f := newFleet(t, 3)
-	old := f[:2].open(t, blocks(100), steadySize(10))
+// One that says it is another member than the one that the plan has at its address is refused, and
+// the others give numbers.
+func TestACopyAtTheAddressOfAnotherMemberGivesNoNumbers(t *testing.T) {
+	f := newFleet(t, 2)
+	old := f.open(t, blocks(100), steadySize(10))
 	createOn(t, old, "photos")
-	mustTake(t, old, "photos", 1)
+	var book ledger
+	book.take(t, "before the copy", old, "photos", 250)
 	settled(t, old, "photos")
-	f[2].becomes(t, f[0])
-	renamed := f[0].options()
-	renamed.Servers[0].Addr = strings.Replace(renamed.Servers[0].Addr, "127.0.0.1", "localhost", 1)
-	refused := func(all ...sequence.Options) {
-		t.Helper()
-		o := sequence.Options{Tuning: sequence.Tuning{NoDirectWriters: true}}
-		for i := range all {
-			o.Servers = append(o.Servers, all[i].Servers...)
-		}
-		took, err := openWith(t, o, blocks(100)).TakeRun(t.Context(), []byte("photos"), 1)
-		if !errors.Is(err, sequence.ErrUnfit) {
-			t.Fatalf("got %+v, %v, want ErrUnfit", took, err)
-		}
-		wantText(t, err, "the same sequence server, or one is a copy", "DELETE FROM")
-	}
-	refused(renamed, f[1].options(), f[2].options())
-
-	f[2].exec(t, "DELETE FROM sequence_member")
-	mustTake(t, f.open(t, blocks(100)), "photos", 1)
-
-	f[1].exec(t, "DELETE FROM sequence_member")
 	f[1].becomes(t, f[0])
-	refused(f[1].options())
+	fresh := f[1:].open(t, blocks(100), steadySize(10))
+	book.take(t, "the one that begins", fresh, "photos", 250)
+	for _, v := range sequence.Inside(fresh).Servers() {
+		if isCopy := v.Address() == f[1].server.Addr(); v.Away() != isCopy {
+			t.Errorf("a copy: %v, left out: %v", isCopy, v.Away())
+		}
+	}
 }
 
 // becomes copies what another server has, as a physical copy has it.

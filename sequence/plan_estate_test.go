@@ -36,6 +36,7 @@ func changeUntil(ctx context.Context, s *sequence.Sequences, asked sequence.Plan
 type planEstate struct {
 	places []place
 	links  []*mysqltest.Link
+	names  map[string]string // what servers are called that are reached over other links; see otherSide
 }
 
 // newPlanEstate makes n of them. The first has a table with rows as withTable makes it, and the
@@ -81,6 +82,7 @@ func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequ
 			}
 		}
 	}
+	sequence.Inside(s).Call(e.names)
 	t.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()

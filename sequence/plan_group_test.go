@@ -27,14 +27,15 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &sequence.Plan{
-		Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: sequence.PlanInForce, Interleave: sequence.InterleaveBlock, Block: 10,
-		Members: []sequence.Member{{ID: id, Address: e.Nodes[0].Addr()}, {ID: "b", Address: other.server.Addr(), Position: 1}},
-	}
-	if err := errors.Join(v.Plans.Save(ctx, v.Pool(), p), v.Plans.SaveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
-		t.Fatal(err)
-	}
-	fresh := e.join(t, "b", &given{})
+	fresh := e.join(t, "b", &given{}, func(o *sequence.Options) {
+		p := &sequence.Plan{
+			Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: sequence.PlanInForce, Interleave: sequence.InterleaveBlock, Block: 10,
+			Members: []sequence.Member{{ID: id, Address: o.Servers[0].Nodes[0].Addr}, {ID: "b", Address: other.server.Addr(), Position: 1}},
+		}
+		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), p), v.Plans.SaveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
+			t.Fatal(err)
+		}
+	})
 	n, err := fresh.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("a group that is a member: got %d, %v, want ErrUnfit", n, err)

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"time"
@@ -54,6 +55,17 @@ func (in Inner) Servers() (all []Server) {
 		all = append(all, in.server(v))
 	}
 	return all
+}
+
+// Call has servers that are known, and not yet used, be known by other addresses, over which they
+// are not reached: so each proxy has ways of its own to the addresses of a plan.
+func (in Inner) Call(names map[string]string) {
+	servers, _ := in.s.members.All(context.Background())
+	for _, v := range servers {
+		for _, n := range v.Nodes() {
+			n.Addr = cmp.Or(names[n.Addr], n.Addr)
+		}
+	}
 }
 
 // First is the first member, or the only server.

@@ -12,12 +12,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// otherSide is the same servers over separate links.
+// otherSide is the same servers over separate links, by which proxies reach the addresses of e.
 func (e *planEstate) otherSide(t *testing.T) *planEstate {
 	t.Helper()
-	o := &planEstate{places: e.places}
-	for _, p := range e.places {
+	o := &planEstate{places: e.places, names: make(map[string]string)}
+	for i, p := range e.places {
 		o.links = append(o.links, mysqltest.NewLink(t, p.server.Addr()))
+		o.names[o.addr(i)] = e.addr(i)
 	}
 	return o
 }

@@ -3,6 +3,8 @@ package change
 import (
 	"crypto/rand"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -65,6 +67,10 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		if has(asked.Add) >= 0 {
 			return p, invalid("sequence server %s is a member already", asked.Add)
 		}
+		if first := previous[0].Address; isLocal(first) != isLocal(asked.Add) {
+			return p, invalid("of the sequence servers %s and %s one is called by an address of one machine alone, and all proxies reach them by these: "+
+				"name both by addresses that all proxies reach; the first has the one of the configuration", first, asked.Add)
+		}
 		if len(p.Members) >= MaxMembers {
 			return p, invalid("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
 		}
@@ -83,6 +89,13 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		p.Members[i].Position = i
 	}
 	return p, nil
+}
+
+// isLocal reports whether an address is one of the same machine: it means another one elsewhere.
+func isLocal(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, _ := netip.ParseAddr(host)
+	return err != nil || host == "localhost" || ip.IsLoopback() // without a port it is a file
 }
 
 // identify enters who the servers say they are.

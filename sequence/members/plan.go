@@ -57,7 +57,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 	}
 	if number == 0 {
 		if len(a.opts.Servers) == 1 {
-			return a.enterLocked(&change.Plan{}, nil)
+			return a.enterLocked(&change.Plan{})
 		}
 		plan, err := a.firstPlanLocked(ctx, met[:len(a.opts.Servers)])
 		if errors.Is(err, store.OutcomeOldPlan) && again {
@@ -66,7 +66,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 		if err != nil {
 			return err
 		}
-		return a.enterLocked(plan, met)
+		return a.enterLocked(plan)
 	}
 	if plan.Number != number || len(plan.Members) == 0 {
 		return a.all[0].Unfit(a.all[0].Table.Plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
@@ -98,7 +98,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 			a.all[i].LeaveOut(err)
 		}
 	}
-	return a.enterLocked(&plan, met)
+	return a.enterLocked(&plan)
 }
 
 // refuseOlder keeps this process from going back to an older plan than it knows of, by which a
@@ -139,7 +139,7 @@ func (a *Members) meet(ctx context.Context) []change.Met {
 
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
 // a.Changing is held.
-func (a *Members) enterLocked(plan *change.Plan, met []change.Met) error {
+func (a *Members) enterLocked(plan *change.Plan) error {
 	if now := a.Now(); now.Settled && now.Number == plan.Number {
 		return nil
 	}
@@ -151,12 +151,9 @@ func (a *Members) enterLocked(plan *change.Plan, met []change.Met) error {
 	}
 	places := make([]*segment.Share, 0, len(plan.Members))
 	for _, m := range plan.Members {
-		v, err := a.serverLocked(m, met)
+		v, err := a.serverLocked(m)
 		if err != nil {
 			return err
-		}
-		if i := slices.Index(w.Members, v); i >= 0 { // it says that it is one, at the address of another
-			return errCopied(v, plan.Members[i].Address, m.Address)
 		}
 		if len(plan.Members) > 1 && v.Grouped() {
 			return &link.UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: GroupWayOut}
@@ -194,27 +191,13 @@ func checkShare(h *segment.Share) error {
 	return nil
 }
 
-// serverLocked is the server of a member: the one at its address in the plan, unless that says that
-// it is another one and some other says that it is this; else one that is reached with the account
-// of the first.
-func (a *Members) serverLocked(m change.Member, met []change.Met) (*member.Server, error) {
+// serverLocked is the server of a member, which is the one at its address in the plan, for all
+// proxies. Another one that says it is that member is a copy. One that is not configured is reached
+// with the account of the first.
+func (a *Members) serverLocked(m change.Member) (*member.Server, error) {
 	at := slices.IndexFunc(a.all, func(v *member.Server) bool {
 		return slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address })
 	})
-	var say []int
-	for i := range met {
-		if met[i].ID == m.ID {
-			say = append(say, i)
-		}
-	}
-	switch {
-	case slices.Contains(say, at), at >= 0 && at < len(met) && met[at].Err != nil:
-		return a.all[at], nil // another one that says so is a copy, or may be
-	case len(say) > 1:
-		return nil, errCopied(a.all[say[1]], a.all[say[0]].Name(), a.all[say[1]].Name())
-	case len(say) == 1:
-		return a.all[say[0]], nil
-	}
 	if at >= 0 {
 		return a.all[at], nil
 	}
@@ -251,7 +234,7 @@ func (a *Members) warnLocked(w *View) {
 // errCopied is the finding about a server that says it is the member that another one is.
 func errCopied(v *member.Server, first, second string) error {
 	return v.Unfit(v.Table.Member, first+" and "+second+" are the same sequence server, or one is a copy of the other",
-		"name each sequence server once, by its address in the plan if there is one; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
+		"name each sequence server once; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
 }
 
 // errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the

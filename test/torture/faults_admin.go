@@ -330,7 +330,7 @@ func (w *world) aboveAll(ctx context.Context, dead *server) (above uint64, err e
 	return above, nil
 }
 
-// addressOf returns how the plan names a member that was added.
+// addressOf returns how the plan names a member.
 func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].Addr() }
 
 // removeDead removes a killed sequence server, while the others go on, and adds it again when it is

@@ -33,7 +33,7 @@ type part string
 func proxyPart(i int) part   { return part(fmt.Sprintf("proxy %d", i)) }
 func (s *server) part() part { return part("server " + s.name) }
 func linkPart(proxy int, s *server) part {
-	if s.added {
+	if s.shared {
 		return part("network of " + s.name)
 	}
 	return part(fmt.Sprintf("link of proxy %d to %s", proxy, s.name))
@@ -43,8 +43,8 @@ func linkPart(proxy int, s *server) part {
 type server struct {
 	*mysqld.Server
 	name string
-	// added: a sequence server that was added, which the plan names by one address for all proxies.
-	added   bool
+	// shared: one of several sequence servers, which the plan names by one address for all proxies.
+	shared  bool
 	galera  bool             // a node of the cluster
 	cluster []*mysqld.Server // all of its nodes
 	group   *group           // the group that the node is in, if any
@@ -111,7 +111,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		return w, err
 	}
 	for i := range w.estate.servers {
-		w.members = append(w.members, &server{name: fmt.Sprintf("sequence%d", i), added: i > 0, schema: schemaOfSequences})
+		w.members = append(w.members, &server{name: fmt.Sprintf("sequence%d", i), shared: w.estate.servers > 1, schema: schemaOfSequences})
 	}
 	if w.nodes = w.members; w.galera() {
 		w.nodes = nil
