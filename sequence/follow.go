@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"seqproxy/internal/await"
-	"seqproxy/sequence/cache"
 	"seqproxy/sequence/follow"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -80,27 +78,6 @@ func (o followerOwner) Go(f func(ctx context.Context)) { o.s.spawnBounded(f) }
 
 // Noted implements [follow.Owner].
 func (o followerOwner) Noted() { o.s.takeNote() }
-
-// Fill implements [follow.Owner].
-func (o followerOwner) Fill(ctx context.Context) {
-	s := o.s
-	s.mu.Lock()
-	var all []*cache.Cache
-	for _, q := range s.sequences {
-		if q.clocked == nil { // else its ticks last as long as they are to last
-			all = append(all, q.cachesLocked()...)
-		}
-	}
-	s.mu.Unlock()
-	filling := func() (more bool) {
-		for _, c := range all {
-			more = c.TopUp(time.Now()) || more
-		}
-		return more
-	}
-	for filling() && await.Pause(ctx, s.timing.fillPoll/10) {
-	}
-}
 
 // followerCaches is what is in memory, as the follower sees it.
 type followerCaches struct{ s *Sequences }

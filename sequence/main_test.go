@@ -180,7 +180,7 @@ func quick(o *sequence.Options) {
 func seldomHearing(o *sequence.Options) {
 	sequence.ChangeTiming(o, func(t *sequence.Timing) {
 		t.Follow, t.FollowRarely = 4*time.Second, 4*time.Second
-		t.Fill, t.Stale, t.Tenure = 10*time.Second, 15*time.Second, 10*time.Second
+		t.Stale, t.Tenure = 15*time.Second, 10*time.Second
 	})
 }
 

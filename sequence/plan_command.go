@@ -103,7 +103,7 @@ func (s *Sequences) changeConfig() change.Config {
 	t := &s.members.First().Table
 	config := change.Config{
 		Log: s.log, Host: s.members.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.members.Ahead,
-		NoWriters: s.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
+		NoWriters: s.tuning.Load().NoDirectWriters, Random: rand.Uint32,
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, All: t.All()},
 	}
 	for _, v := range s.members.Now().Members {

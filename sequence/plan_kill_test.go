@@ -203,7 +203,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 				}
 			}
 			t.Logf("made again %d, undone %d, rows seen frozen %d, highest %d of %d given", repeated, undone, sawFrozen, h.high["photos"], len(h.all["photos"]))
-			if repeated < 12/stride || undone < 8/stride || sawFrozen == 0 {
+			if repeated < 11/stride || undone < 8/stride || sawFrozen == 0 {
 				t.Errorf("made again %d, undone %d, saw %d rows frozen: the steps were not all met", repeated, undone, sawFrozen)
 			}
 		})
@@ -397,7 +397,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	}
 	sequence.Inside(s).OnPlanStep(second)
 	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
-	want(&now, change.Proposed, sequence.StepFilled, change.Frozen, change.Accepted)
+	want(&now, change.Proposed, change.Frozen, change.Accepted)
 	sequence.Inside(s).OnPlanStep(nil)
 }
 

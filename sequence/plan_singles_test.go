@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence"
+	"seqproxy/sequence/change"
 )
 
 // A sequence that one server alone can count is made, or becomes one, after a change to several
@@ -30,8 +31,8 @@ func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *t
 			s, other := e.open(t), e.open(t)
 			takeAll(t, other, h, "photos", 10)
 			steps := 0
-			sequence.Inside(s).OnPlanStep(func(step, _ string) error {
-				if step == sequence.StepFilled {
+			sequence.Inside(s).OnPlanStep(func(step, address string) error {
+				if step == change.Proposed && address == e.addr(1) {
 					steps++
 					make(t, other)
 				}

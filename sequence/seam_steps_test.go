@@ -8,13 +8,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Steps that OnPlanStep hears of, besides the states.
-const (
-	// StepFilled: the caches of all proxies are filled, and rows are frozen next.
-	StepFilled = "caches filled"
-	// StepTakenOver: another coordinator's change was taken over.
-	StepTakenOver = "taken over"
-)
+// StepTakenOver is a step that OnPlanStep hears of, besides the states: another coordinator's
+// change was taken over.
+const StepTakenOver = "taken over"
 
 // LogSteps lets OnPlanStep hear of steps, of a process that is about to be made.
 func LogSteps(o *Options) {

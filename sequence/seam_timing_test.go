@@ -14,7 +14,7 @@ type Timing struct {
 
 	Follow, FollowRarely, Round time.Duration
 	Beat, Stale, Tenure         time.Duration
-	Fill, Lack                  time.Duration
+	Lack                        time.Duration
 	LastBackoff, LeastPatience  time.Duration
 	EditSilence, Unknown, Idle  time.Duration
 	ClockLook, ClockAgain       time.Duration
@@ -24,7 +24,7 @@ type Timing struct {
 func timingOf(t *timing) Timing {
 	return Timing{
 		Timing: t.Timing, Follow: t.follow, FollowRarely: t.followRarely, Round: t.round, Beat: t.beat, Stale: t.stale, Tenure: t.tenure,
-		Fill: t.fill, Lack: t.lack, Patience: t.Patience, LastBackoff: t.lastBackoff, LeastPatience: t.leastPatience,
+		Lack: t.lack, Patience: t.Patience, LastBackoff: t.lastBackoff, LeastPatience: t.leastPatience,
 		EditSilence: t.editSilence, Unknown: t.unknown, Idle: t.idle, ClockLook: t.clockLook, ClockAgain: t.clockAgain,
 		ClockOff: t.clockOff,
 	}
@@ -51,7 +51,6 @@ func changeTiming(t *timing, f func(*Timing)) {
 		{&t.beat, was.Beat, now.Beat},
 		{&t.stale, was.Stale, now.Stale},
 		{&t.tenure, was.Tenure, now.Tenure},
-		{&t.fill, was.Fill, now.Fill},
 		{&t.lack, was.Lack, now.Lack},
 		{&t.lastBackoff, was.LastBackoff, now.LastBackoff},
 		{&t.leastPatience, was.LeastPatience, now.LeastPatience},

@@ -30,9 +30,6 @@ type timing struct {
 	// and again so long once it is decided, or to leave nothing frozen after it failed or the
 	// caller went away.
 	change time.Duration
-	// fill bounds the wait for proxies that fill their caches before a change. They are looked at
-	// each fillPoll.
-	fill, fillPoll time.Duration
 
 	// ALTER ... ORDER and RESTART ... FORCE wait so long for other proxies, which are asked each
 	// confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
@@ -89,7 +86,7 @@ func standardTiming() timing {
 	return timing{
 		follow: 300 * time.Millisecond, followRarely: 5 * time.Second, round: 2 * time.Second,
 		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
-		change: 30 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
+		change:  30 * time.Second,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
 		Patience: group.Patience{Shown: time.Second, FirstLook: time.Millisecond, LastLook: 50 * time.Millisecond},
 		Timing: link.Timing{
@@ -126,8 +123,6 @@ func (t *timing) check() error {
 		{t.beat + t.follow + t.round, t.tenure, "tenure: by then every proxy has given the new primary a sign of life"},
 		{t.tenure + t.follow, t.confirm, "confirm: who makes an ORDER sequence or restarts one after a fail-over waits for tenure"},
 		{t.round, t.change, "change: a coordinator has the time to ask a member that does not answer"},
-		{2*t.follow + t.fillPoll, t.fill, "fill: proxies hear in that time that they are to fill their caches"},
-		{t.fill, t.change, "change: the wait for caches is a part of it"},
 		{t.takeBack, t.change, "change: to go back is longer than one question that takes long"},
 		{t.ConnLife, t.Silence, "silence: the server ends no connection that the pool would use"},
 		{t.LookLife, t.Silence, "silence: the server ends no connection that looks at a node"},

@@ -16,8 +16,8 @@ func TestTheClocksKeepTheirRules(t *testing.T) {
 	}
 	for what, breakIt := range map[string]func(*timing){
 		"stale: ": func(t *timing) { t.stale = 2*t.beat + t.follow + t.round }, "tenure: ": func(t *timing) { t.tenure = t.followRarely },
-		"confirm: ": func(t *timing) { t.confirm = t.tenure },
-		"change: ":  func(t *timing) { t.change = time.Second }, "fill: ": func(t *timing) { t.fill = t.follow },
+		"confirm: ":      func(t *timing) { t.confirm = t.tenure },
+		"change: ":       func(t *timing) { t.change = time.Second },
 		"silence: ":      func(t *timing) { t.Silence = t.ConnLife },
 		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.Shown = t.LastLook },
 		"lastLook: ": func(t *timing) { t.LastLook = t.FirstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },

@@ -62,20 +62,6 @@ func (c *Cache) Cover() time.Duration {
 	return c.sizes.covers(c.all.Owner.Sizing())
 }
 
-// TopUp fetches what is missing to the low-water mark, for a sequence in use, and reports whether
-// that goes on.
-func (c *Cache) TopUp(now time.Time) (filling bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil || c.stock.given == 0 || c.dry || c.resting || c.trouble.Err != nil {
-		return false
-	}
-	if c.replan(now); c.stock.cached < c.sizes.low && !c.flying {
-		c.flyLocked()
-	}
-	return c.stock.cached < c.sizes.low
-}
-
 // Pace returns how fast numbers are taken.
 func (c *Cache) Pace() segment.Pace {
 	c.mu.Lock()

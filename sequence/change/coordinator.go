@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -20,11 +19,10 @@ type Config struct {
 	Interleave string   // of a plan by which one server becomes several
 	Block      uint64
 	// how far above its last number a member may go at most before another records more
-	Ahead       uint64
-	NoWriters   bool // no application counts in the tables
-	Tables      Tables
-	FillTimeout time.Duration // how long caches may take to be filled
-	Random      func() uint32 // tells the ballots of two coordinators apart
+	Ahead     uint64
+	NoWriters bool // no application counts in the tables
+	Tables    Tables
+	Random    func() uint32 // tells the ballots of two coordinators apart
 }
 
 // Tables are the quoted names of tables, for error texts.
@@ -155,26 +153,12 @@ func (c *Coordinator) decide() error {
 	if err := c.propose(); err != nil {
 		return err
 	}
-	c.letProxiesFill()
-	c.did("caches filled", c.plan.Previous[0])
 	all, holders, err := c.freeze()
 	if err != nil {
 		return err
 	}
 	said := word{above: c.asked.Above, recorded: c.plan.Interleave == InterleaveBlock || c.config.NoWriters}
 	return c.accept(floorsOf(all, said, c.config.Ahead), holders)
-}
-
-// letProxiesFill waits a little for all proxies to fill their caches.
-func (c *Coordinator) letProxiesFill() {
-	ctx, stop := context.WithTimeout(c.ctx, c.config.FillTimeout)
-	defer stop()
-	var members []Store
-	_ = c.each(c.plan.Previous, func(_ Member, s Store) error {
-		members = append(members, s)
-		return nil
-	})
-	c.servers.Fill(ctx, members)
 }
 
 // freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is

@@ -10,9 +10,6 @@ type Servers interface {
 	// Reach connects to the servers at some addresses, all at the same time, with connections
 	// of the change's own. In place of one that cannot be reached it returns why.
 	Reach(ctx context.Context, addresses []string) ([]Store, []error)
-	// Fill tells all proxies that rows are going to be frozen, and waits a little for them to
-	// fill their caches.
-	Fill(ctx context.Context, members []Store)
 	// Outlive returns a context that goes on for some time although ctx ends.
 	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
 }

@@ -36,8 +36,6 @@ type Caches interface {
 type Owner interface {
 	// Go runs f on a goroutine that it waits for, for as long as a caller of it has patience.
 	Go(f func(ctx context.Context))
-	// Fill fills what is in memory up, before rows are frozen.
-	Fill(ctx context.Context)
 	// Noted has it go by what was found out while members were asked.
 	Noted()
 }

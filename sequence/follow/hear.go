@@ -50,9 +50,6 @@ func (f *Follower) Follow(ctx context.Context, w *members.View, v *member.Server
 	}
 	if !of.Loaded || heard.Moment != of.Seen {
 		f.obey(v, News{heard, w.Several()})
-		if v.Plans.IsProposed(ctx, v.Pool()) {
-			f.owner.Fill(ctx)
-		}
 	}
 	if of.reported == of.Seen && time.Since(of.beaten) < f.timing.Beat && !v.Registry.Missing.Swap(false) {
 		return nil

@@ -271,14 +271,6 @@ func (t PlanTable) RefuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return t.RefuseChange(ctx, tx, "", shared)
 }
 
-// IsProposed reports whether a change of members is proposed, as far as can be seen: most servers
-// have no such table.
-func (t PlanTable) IsProposed(ctx context.Context, on link.Querier) bool {
-	var n int
-	err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.Table.Plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
-	return err == nil && n > 0
-}
-
 // RefuseAccepted is RefuseWhileChanging for changes to a plan above a number that are accepted.
 func (t PlanTable) RefuseAccepted(ctx context.Context, on link.Querier, above uint64) error {
 	return t.RefuseChange(ctx, on, "`number` > "+strconv.FormatUint(above, 10)+" AND `state` = '"+change.Accepted+"' AND ", "")

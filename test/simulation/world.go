@@ -356,9 +356,6 @@ func (s servers) Reach(_ context.Context, addresses []string) ([]change.Store, [
 	return stores, errs
 }
 
-// Fill implements [change.Servers].
-func (servers) Fill(context.Context, []change.Store) {}
-
 // Outlive implements [change.Servers].
 func (servers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
