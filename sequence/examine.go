@@ -188,14 +188,14 @@ func examineOtherTables(ctx context.Context, v *server, conn *sql.Conn, found *E
 			found.Findings = append(found.Findings, err)
 		}
 	}
-	m, ok, err := v.Plans.Membership(ctx, conn)
+	m, err := v.Plans.Membership(ctx, conn, "")
 	if link.IsDenied(err) && !found.Missing {
 		found.Findings = append(found.Findings, err)
 	}
-	if err == nil && ok {
+	if err == nil && m.ID != "" {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.Plans.All(ctx, conn); link.IsDenied(err) {
+		if found.Plans, err = v.Plans.All(ctx, conn, ""); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		} else if err != nil && !errors.As(err, &said) {
 			return err

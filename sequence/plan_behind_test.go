@@ -7,6 +7,7 @@ import (
 	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // newBehind is an estate of three, and a fourth that was added. The third was lost when it had
@@ -63,13 +64,13 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = slept.Rollback() }()
-	was, _, err := v.Plans.Membership(ctx, slept)
+	was, err := v.Plans.Membership(ctx, slept, "")
 	if err != nil || was.Plan >= older.Number {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(3)})
 	// As it does before it writes.
-	is, err := v.Plans.LockMembership(ctx, slept)
+	is, err := v.Plans.Membership(ctx, slept, store.ForUpdate)
 	if err != nil && !link.IsConflict(err) {
 		// MariaDB from 11.6.2 on refuses to lock what has changed since.
 		t.Error(err)

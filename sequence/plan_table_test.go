@@ -20,10 +20,10 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, ok, err := v.Plans.Membership(ctx, conn); ok || err != nil {
-		t.Errorf("without a row: got a membership %v, %v", ok, err)
+	if m, err := v.Plans.Membership(ctx, conn, ""); m != (sequence.Membership{}) || err != nil {
+		t.Errorf("without a row: got a membership %v, %v", m, err)
 	}
-	if all, err := v.Plans.All(ctx, conn); len(all) != 0 || err != nil {
+	if all, err := v.Plans.All(ctx, conn, ""); len(all) != 0 || err != nil {
 		t.Errorf("without a row: got plans %v, %v", all, err)
 	}
 	if floor, err := v.Plans.FloorOf(ctx, conn, 1, "photos"); floor != 0 || err != nil {
@@ -37,8 +37,8 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if err := v.Plans.SaveMembership(ctx, conn, want); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := v.Plans.Membership(ctx, conn); got != want || !ok || err != nil {
-		t.Errorf("got membership %+v %v %v, want %+v", got, ok, err, want)
+	if got, err := v.Plans.Membership(ctx, conn, ""); got != want || err != nil {
+		t.Errorf("got membership %+v %v, want %+v", got, err, want)
 	}
 	plan := sequence.Plan{
 		Number: 7, UUID: id, State: sequence.PlanInForce, Coordinator: "web1, process 12", Interleave: sequence.InterleaveBlock, Block: 10_000,
@@ -52,7 +52,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if all, err := v.Plans.All(ctx, conn); err != nil || !reflect.DeepEqual(all, []sequence.Plan{plan}) {
+	if all, err := v.Plans.All(ctx, conn, ""); err != nil || !reflect.DeepEqual(all, []sequence.Plan{plan}) {
 		t.Errorf("got plans %+v, %v; want %+v", all, err, plan)
 	}
 	if err := savePlanFloor(ctx, v, conn, 7, "photos", 1<<64-2); err != nil {
@@ -66,7 +66,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("of a name that the plan did not know: got floor %d, %v, want 12", floor, err)
 	}
 	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
-	if _, err := v.Plans.All(ctx, conn); err == nil {
+	if _, err := v.Plans.All(ctx, conn, ""); err == nil {
 		t.Error("a plan whose positions have a gap was read")
 	}
 }

@@ -60,7 +60,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 	heard, newer, leaving := 0, false, false
 	others := func(o *Server) bool { return c.AskedPlan != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *Server) {
-		is, ok, err := o.Plans.Membership(limited, o.Pool())
+		is, err := o.Plans.Membership(limited, o.Pool(), "")
 		changing := false
 		if err == nil {
 			// afterwards, as the start of a plan ends the change in the same transaction
@@ -72,7 +72,7 @@ func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server,
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil && ok && is.ID == o.Share().ID { // not one that was set up anew
+		if err == nil && is.ID == o.Share().ID { // not one that was set up anew
 			heard++
 			newer, leaving = newer || is.Plan > h.Plan, leaving || changing
 		}

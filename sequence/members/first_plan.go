@@ -75,12 +75,12 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 // joinFirstPlan makes a server the member at a position of the first plan.
 func joinFirstPlan(ctx context.Context, v *member.Server, among []*member.Server, plan *change.Plan, position int) error {
 	return v.Transact(ctx, func(tx *sql.Tx) error {
-		was, err := v.Plans.LockMembership(ctx, tx)
+		was, err := v.Plans.Membership(ctx, tx, store.ForUpdate)
 		if err == nil && was.Plan != 0 {
 			err = store.OutcomeOldPlan
 		}
 		if err == nil {
-			err = FitsPlan(ctx, v, tx, among, plan, position, " FOR UPDATE")
+			err = FitsPlan(ctx, v, tx, among, plan, position, store.ForUpdate)
 		}
 		if err == nil {
 			err = v.Plans.Save(ctx, tx, plan)

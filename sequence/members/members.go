@@ -180,7 +180,7 @@ func (a *Members) Leave(ctx context.Context) (err error) {
 func (a *Members) isOutdated(ctx context.Context, w *View) bool {
 	other := make([]bool, len(w.Members))
 	member.Each(ctx, w.Members, func(ctx context.Context, i int, v *member.Server) error {
-		m, _, err := v.Plans.Membership(ctx, v.Pool())
+		m, err := v.Plans.Membership(ctx, v.Pool(), "")
 		other[i] = err == nil && m.Plan != w.Number
 		return err
 	})

@@ -8,14 +8,15 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // lockRows locks the table's rows, and the gaps between them.
 func (s Store) lockRows(ctx context.Context, tx *sql.Tx) error {
-	return s.EachRow(ctx, tx, " FOR UPDATE", func(string, uint64) error { return nil })
+	return s.EachRow(ctx, tx, store.ForUpdate, func(string, uint64) error { return nil })
 }
 
-// EachRow calls f with each row of the table. locking may be " FOR UPDATE".
+// EachRow calls f with each row of the table. locking may be [store.ForUpdate].
 func (s Store) EachRow(ctx context.Context, on link.Querier, locking string, f func(name string, id uint64) error) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+locking)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s Store) thaw(ctx context.Context, tx *sql.Tx, p *change.Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	m, err := s.Plans.LockMembership(ctx, tx)
+	m, err := s.Plans.Membership(ctx, tx, store.ForUpdate)
 	if err != nil {
 		return err
 	}

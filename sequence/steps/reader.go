@@ -17,8 +17,8 @@ func (s Store) Report(ctx context.Context) (said change.Report, err error) {
 		return said, err
 	}
 	defer func() { _ = conn.Close() }() // returns it; the pool closes a broken one
-	if said.Membership, _, err = s.Plans.Membership(ctx, conn); err == nil {
-		said.Plans, err = s.Plans.All(ctx, conn)
+	if said.Membership, err = s.Plans.Membership(ctx, conn, ""); err == nil {
+		said.Plans, err = s.Plans.All(ctx, conn, "")
 	}
 	return said, err
 }
@@ -61,7 +61,7 @@ func (s Store) Knowledge(ctx context.Context, p *change.Plan) (has change.Knowle
 	if has.Floors, has.Complete, err = s.floors(ctx, p); err != nil {
 		return has, err
 	}
-	is, _, err := s.Plans.Membership(ctx, s.Pool())
+	is, err := s.Plans.Membership(ctx, s.Pool(), "")
 	if err != nil {
 		return has, err
 	}

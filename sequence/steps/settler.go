@@ -29,7 +29,7 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 			return err
 		}
 		state := now.State
-		was, err = s.Plans.LockMembership(ctx, tx)
+		was, err = s.Plans.Membership(ctx, tx, store.ForUpdate)
 		if brought = err == nil && was.Plan < p.Number; !brought {
 			return err
 		}

@@ -28,7 +28,7 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 			}
 			proposed := *p
 			proposed.State, proposed.Ballot = change.Proposed, ballot
-			return s.Plans.Insert(ctx, tx, &proposed)
+			return s.Plans.Save(ctx, tx, &proposed)
 		}
 		if now.Ballot > ballot {
 			return change.ErrTakenOver
@@ -68,7 +68,7 @@ func (s Store) Freeze(ctx context.Context, p *change.Plan, ballot uint64, missin
 
 // gave reads what a member gave, whose rows are frozen.
 func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing string) (given change.Given, err error) {
-	was, _, err := s.Plans.Membership(ctx, tx)
+	was, err := s.Plans.Membership(ctx, tx, "")
 	if err != nil {
 		return given, err
 	}

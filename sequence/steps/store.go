@@ -21,7 +21,7 @@ func On(s *store.Store) Store { return Store{s} }
 // lockPlan reads all that a member knows of plans, and locks it. now is what it knows of a change,
 // in which there is nothing if it does not know that.
 func (s Store) lockPlan(ctx context.Context, tx *sql.Tx, p *change.Plan) (now change.Plan, all []change.Plan, err error) {
-	all, err = s.Plans.Lock(ctx, tx)
+	all, err = s.Plans.All(ctx, tx, store.ForUpdate)
 	if known := change.Find(all, p.UUID); known != nil {
 		now = *known
 	}

@@ -45,47 +45,25 @@ const (
 	PlanStartSuffix = "_plan_start"
 )
 
-// planTables are their quoted names.
-type planTables struct {
-	Member    string // "`app`.`sequence_member`"
-	Plan      string // "`app`.`sequence_plan`"
-	PlanStart string // "`app`.`sequence_plan_start`"
-}
-
-func newPlanTables(database, name string) planTables {
-	return planTables{
-		Member:    define.Quote(database) + "." + define.Quote(name+memberSuffix),
-		Plan:      define.Quote(database) + "." + define.Quote(name+planSuffix),
-		PlanStart: define.Quote(database) + "." + define.Quote(name+PlanStartSuffix),
-	}
-}
-
 // PlanTable is the tables of what a server is, and of the plans that it knows.
 type PlanTable struct{ *Schema }
 
-// Membership reads what this server says of itself; false if it says nothing, or the table is not
-// there.
-func (t PlanTable) Membership(ctx context.Context, on link.Querier) (m change.Membership, ok bool, err error) {
-	return t.readMembership(ctx, on, "")
-}
-
-// LockMembership is Membership for who is about to write it, in a transaction: as it is now,
+// ForUpdate is the locking of who reads what he is about to write, in a transaction: as it is now,
 // whatever that has read before, and until its end.
-func (t PlanTable) LockMembership(ctx context.Context, tx *sql.Tx) (m change.Membership, err error) {
-	m, _, err = t.readMembership(ctx, tx, " FOR UPDATE")
-	return m, err
-}
+const ForUpdate = " FOR UPDATE"
 
-func (t PlanTable) readMembership(ctx context.Context, on link.Querier, locking string) (m change.Membership, ok bool, err error) {
+// Membership reads what this server says of itself: nothing if the table is not there. locking may
+// be ForUpdate.
+func (t PlanTable) Membership(ctx context.Context, on link.Querier, locking string) (m change.Membership, err error) {
 	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+t.Table.Member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return change.Membership{}, false, nil
+		return change.Membership{}, nil
 	case err != nil:
-		return change.Membership{}, false, fmt.Errorf("read table %s: %w", t.Table.Member, err)
+		return change.Membership{}, fmt.Errorf("read table %s: %w", t.Table.Member, err)
 	}
-	return m, true, nil
+	return m, nil
 }
 
 // SaveMembership writes what this server is in a plan, in a transaction. The id of a server that
@@ -126,18 +104,8 @@ func (t PlanTable) MemberID(ctx context.Context, on link.Querier) (id string, er
 }
 
 // All reads all plans that this server knows, in the order of their numbers. Without the table
-// there are none.
-func (t PlanTable) All(ctx context.Context, on link.Querier) ([]change.Plan, error) {
-	return t.read(ctx, on, "")
-}
-
-// Lock is All for who is about to write one, in a transaction: as they are now, whatever that has
-// read before, and until its end.
-func (t PlanTable) Lock(ctx context.Context, tx *sql.Tx) ([]change.Plan, error) {
-	return t.read(ctx, tx, " FOR UPDATE")
-}
-
-func (t PlanTable) read(ctx context.Context, on link.Querier, locking string) ([]change.Plan, error) {
+// there are none. locking may be ForUpdate.
+func (t PlanTable) All(ctx context.Context, on link.Querier, locking string) ([]change.Plan, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), "+
 		"`interleave`, `block`, `members`, `previous`, `ballot` FROM "+t.Table.Plan+" ORDER BY `number`"+locking)
 	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
@@ -171,18 +139,9 @@ func scanPlan(from *sql.Rows) (p change.Plan, err error) {
 	return p, err
 }
 
-// Insert writes a plan of whose number this server has none.
-func (t PlanTable) Insert(ctx context.Context, on link.Querier, p *change.Plan) error {
-	return t.write(ctx, on, "INSERT", p)
-}
-
-// Save writes a plan, whatever this server had under its number.
+// Save writes a plan, whatever this server had under its number. Begun is the server's clock if it
+// is zero.
 func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) error {
-	return t.write(ctx, on, "REPLACE", p)
-}
-
-// write has Begun be the server's clock if it is zero.
-func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *change.Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -195,7 +154,7 @@ func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *c
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, verb+" INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
+	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
 		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), p.Ballot)
 	if err != nil {
 		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)

@@ -20,7 +20,10 @@ type Table struct {
 	Proxies  string // "`app`.`sequence_proxy`"
 	Holder   string // "`app`.`sequence_holder`"
 	Limit    string // "`app`.`sequence_limit`"
-	planTables
+	// of changes of members
+	Member    string // "`app`.`sequence_member`"
+	Plan      string // "`app`.`sequence_plan`"
+	PlanStart string // "`app`.`sequence_plan_start`"
 }
 
 // All returns the names of all tables.
@@ -57,15 +60,10 @@ func (r *Row) Position() uint64 {
 }
 
 func NewTable(database, name string) Table {
+	named := func(suffix string) string { return define.Quote(database) + "." + define.Quote(name+suffix) }
 	return Table{
-		Sequence: define.Quote(database) + "." + define.Quote(name),
-		Options:  define.Quote(database) + "." + define.Quote(name+OptionsSuffix),
-		Version:  define.Quote(database) + "." + define.Quote(name+versionSuffix),
-		Proxies:  define.Quote(database) + "." + define.Quote(name+proxySuffix),
-		Holder:   define.Quote(database) + "." + define.Quote(name+holderSuffix),
-		Limit:    define.Quote(database) + "." + define.Quote(name+limitSuffix),
-
-		planTables: newPlanTables(database, name),
+		Sequence: named(""), Options: named(OptionsSuffix), Version: named(versionSuffix), Proxies: named(proxySuffix), Holder: named(holderSuffix), Limit: named(limitSuffix),
+		Member: named(memberSuffix), Plan: named(planSuffix), PlanStart: named(PlanStartSuffix),
 	}
 }
 

@@ -87,11 +87,11 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, answered,
 // obeys makes sure that the server is the expected member, under the plan that this process
 // believes in.
 func (st *Store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
-	m, ok, err := st.Plans.Membership(ctx, conn)
+	m, err := st.Plans.Membership(ctx, conn, "")
 	switch {
 	case err != nil:
 		return err
-	case !ok || m.ID != h.ID:
+	case m.ID != h.ID:
 		return st.Unfit(st.Table.Member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.ID),
 			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
 	case m.Plan != h.Plan:
