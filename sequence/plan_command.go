@@ -10,7 +10,6 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/members"
 	"seqproxy/sequence/stats"
@@ -64,7 +63,7 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 // planned runs f with a coordinator and returns its plan. Only one may run at a time.
 func (s *Sequences) planned(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
 	if !s.planning.TryLock() {
-		return s.asCoordinator(ctx, (*change.Coordinator).RefuseSecond)
+		return Plan{}, &PlanError{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
 	}
 	defer s.planning.Unlock()
 	p, err := s.asCoordinator(ctx, f)
@@ -88,14 +87,10 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 			s.log.Debug("connections of a change of plans not closed", logfield.Err(err))
 		}
 	}()
-	err := f(c)
-	if err == nil {
-		return c.Plan(), nil
+	if err := f(c); err != nil {
+		return Plan{}, err
 	}
-	if wrong := new(change.InvalidError); errors.As(err, &wrong) {
-		err = define.BadOption("%s", wrong.Text)
-	}
-	return Plan{}, err
+	return c.Plan(), nil
 }
 
 // changeConfig is what a coordinator knows of this proxy.

@@ -139,8 +139,8 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 0, 1, 2:
 		return deed{"promise" + what, func(s modelStore) string {
 			was, err := s.Promise(ctx, p, base, ballot)
-			if other := new(change.OtherPlanError); errors.As(err, &other) {
-				return "other " + other.Plan.UUID
+			if other := new(change.Error); errors.As(err, &other) && !errors.Is(err, change.ErrTakenOver) {
+				return "other " + strings.Fields(other.Finding)[1] // the uuid
 			}
 			if err != nil {
 				return outcomeOf(err)

@@ -63,7 +63,7 @@ var mayImport = []struct{ from, to string }{
 	{"sequence/steps", "internal/logfield internal/planted sequence/change sequence/define sequence/link sequence/segment sequence/store"},
 	{"sequence/store", "internal/await internal/logfield internal/planted internal/process sequence/change sequence/define sequence/floor sequence/kind sequence/limit sequence/link sequence/segment"},
 	{"sequence/link", "internal/await internal/logfield internal/planted internal/rawio internal/tlsfiles"},
-	{"sequence/change", "internal/logfield sequence/segment"},
+	{"sequence/change", "internal/logfield sequence/define sequence/segment"},
 	{"sequence/floor", "internal/logfield internal/planted internal/statefile sequence/define sequence/segment"},
 	{"sequence/define", "sequence/kind"},
 	{"sequence/snowflake", "internal/logfield internal/planted sequence/kind"},

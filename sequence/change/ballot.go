@@ -25,11 +25,7 @@ func (c *Coordinator) newBallot(seen uint64) uint64 {
 func (c *Coordinator) propose() error {
 	c.ballot = c.newBallot(0)
 	return c.each(c.plan.everyone(), func(m Member, s Store) error {
-		_, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
-		if other := new(OtherPlanError); errors.As(err, &other) {
-			return inProgress(&other.Plan)
-		}
-		if err != nil {
+		if _, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot); err != nil {
 			return fmt.Errorf("propose the change to %s: %w", m.Address, err)
 		}
 		c.did(Proposed, m)
@@ -123,17 +119,10 @@ func (c *Coordinator) accept(floors Floors, holders Holders) error {
 // that, so that nobody later takes the change for decided.
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
-	missing, _ := c.awayOf(c.plan.everyone())
 	done := c.settle(&Plan{}, &c.plan)
-	away, why := c.awayOf(c.plan.everyone())
-	frozen := slices.DeleteFunc(away, func(address string) bool { return slices.Contains(missing, address) })
-	switch {
-	case !slices.ContainsFunc(done, func(m Met) bool { return c.plan.stays(m.ID) }):
-		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why}
-	case len(frozen) > 0:
-		return &Error{
-			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: why,
-		}
+	if slices.ContainsFunc(done, func(m Met) bool { return c.plan.stays(m.ID) }) {
+		return nil // what is away goes on when a proxy meets it
 	}
-	return nil
+	_, why := c.awayOf(c.plan.everyone())
+	return c.unended("is neither done nor undone", why)
 }

@@ -76,7 +76,7 @@ func (c *Coordinator) Plan() Plan { return c.plan }
 // coordinator that may have died, is ended first: then it is made already, or undone and made
 // anew. Whatever fails before the change is decided is undone as far as members can be reached.
 //
-// Errors: *Error, *InvalidError, those of a Store, ctx's cause.
+// Errors: *Error, define.ErrBadOption, those of a Store, ctx's cause.
 func (c *Coordinator) Change(asked Change) error {
 	c.asked = asked
 	now, open, err := c.Current()
@@ -90,7 +90,7 @@ func (c *Coordinator) Change(asked Change) error {
 	case err != nil:
 		return err
 	case open != nil:
-		return inProgress(open)
+		return InProgress(open)
 	}
 	brought, err := c.reconcile(&now, asked.Add)
 	if err != nil {
@@ -113,15 +113,6 @@ func (c *Coordinator) Change(asked Change) error {
 		return c.undo(err)
 	}
 	return c.begin()
-}
-
-// RefuseSecond is the error for a second change in this process: as on any other proxy, once the
-// first is written down.
-func (c *Coordinator) RefuseSecond() error {
-	if _, open, err := c.Current(); err == nil && open != nil {
-		return inProgress(open)
-	}
-	return &Error{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
 }
 
 // Again is Current after something was ended. A server that was away may be reached by now.
@@ -193,9 +184,7 @@ func (c *Coordinator) begin() error {
 	done := c.settle(&c.plan, nil)
 	away, why := c.awayOf(c.plan.everyone())
 	if len(done) == 0 {
-		return &Error{
-			Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why,
-		}
+		return c.unended("is decided, but was not finished", why)
 	}
 	c.plan.State, c.plan.Away = InForce, away
 	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
@@ -239,9 +228,12 @@ func (c *Coordinator) undo(why error) error {
 	case errors.As(err, new(*Error)): // it says how things stand, and the way out
 		return errors.Join(why, err)
 	}
-	return errors.Join(why, &Error{
-		Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,
-	})
+	return errors.Join(why, c.unended("is neither done nor undone", err))
+}
+
+// unended is the error of a change that was left in the middle.
+func (c *Coordinator) unended(how string, why error) error {
+	return &Error{Finding: "change " + c.plan.UUID + " " + how, Remedy: "say " + c.plan.statement() + " again", Err: why}
 }
 
 // reconcile brings the members that can be reached to the plan in force, and lets those go on

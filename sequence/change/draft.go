@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"seqproxy/sequence/define"
 )
 
 // draft makes the plan that the change leads to, and refuses what cannot be done.
@@ -43,7 +45,7 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 // found when they are asked.
 func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	if asked.Add != "" && asked.Force {
-		return p, invalid("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
+		return p, define.BadOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
 	}
 	previous := now.Members
 	if now.Number == 0 {
@@ -65,23 +67,23 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	switch {
 	case asked.Add != "":
 		if has(asked.Add) >= 0 {
-			return p, invalid("sequence server %s is a member already", asked.Add)
+			return p, define.BadOption("sequence server %s is a member already", asked.Add)
 		}
 		if first := previous[0].Address; isLocal(first) != isLocal(asked.Add) {
-			return p, invalid("of the sequence servers %s and %s one is called by an address of one machine alone, and all proxies reach them by these: "+
+			return p, define.BadOption("of the sequence servers %s and %s one is called by an address of one machine alone, and all proxies reach them by these: "+
 				"name both by addresses that all proxies reach; the first has the one of the configuration", first, asked.Add)
 		}
 		if len(p.Members) >= MaxMembers {
-			return p, invalid("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
+			return p, define.BadOption("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
 		}
 		p.Members = append(p.Members, Member{Address: asked.Add})
 	case asked.Remove != "":
 		i := has(asked.Remove)
 		switch {
 		case i < 0:
-			return p, invalid("sequence server %s is no member; there are %s", asked.Remove, Addresses(p.Members))
+			return p, define.BadOption("sequence server %s is no member; there are %s", asked.Remove, Addresses(p.Members))
 		case len(p.Members) == 1:
-			return p, invalid("sequence server %s is the only one; add another one first", asked.Remove)
+			return p, define.BadOption("sequence server %s is the only one; add another one first", asked.Remove)
 		}
 		p.Members = slices.Delete(p.Members, i, i+1)
 	}
@@ -137,7 +139,7 @@ func (c *Coordinator) number(looks map[string]Look) error {
 		}
 		old := HasMember(c.plan.Previous, m.ID)
 		if i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.Number == t.Plan }); old && t.Plan > c.base && i >= 0 {
-			return inProgress(&t.Plans[i]) // another coordinator was faster
+			return InProgress(&t.Plans[i]) // another coordinator was faster
 		}
 		if old && t.Plan != c.base { // what others gave before that is not among what it gave
 			return &Error{
@@ -149,7 +151,7 @@ func (c *Coordinator) number(looks map[string]Look) error {
 		for i := range t.Plans {
 			p := &t.Plans[i]
 			if p.Number > c.base && p.State != Aborted && old {
-				return inProgress(p)
+				return InProgress(p)
 			}
 			c.plan.Number = max(c.plan.Number, p.Number+1)
 			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return HasMember(c.plan.Previous, o.ID) })

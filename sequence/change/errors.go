@@ -27,23 +27,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidError says what is wrong with what the operator asked for.
-type InvalidError struct{ Text string }
-
-func (e *InvalidError) Error() string { return e.Text }
-
-func invalid(format string, args ...any) error {
-	return &InvalidError{Text: fmt.Sprintf(format, args...)}
-}
-
 // ErrTakenOver is why a coordinator goes no further: it wrote nothing in that step. A [Store]
 // returns it where another coordinator's ballot was promised.
 var ErrTakenOver error = &Error{
 	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
 }
 
-// inProgress is the error for a second change.
-func inProgress(p *Plan) error {
+// InProgress is the error where a server knows another change than the one that it is asked of.
+func InProgress(p *Plan) error {
 	if p.State == InForce {
 		return &Error{Finding: fmt.Sprintf("change %s from %s was made in the same moment", p.UUID, p.Coordinator), Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS"}
 	}

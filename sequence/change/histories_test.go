@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/test/simulation"
 )
 
@@ -799,7 +800,7 @@ func (e *estate) settle(servers int) error {
 			for _, asked := range []change.Change{{Add: address(i)}, {Remove: address(i)}} {
 				a := e.Change("last", asked)
 				a.Run()
-				if wrong := new(change.InvalidError); a.Err == nil || errors.As(a.Err, &wrong) {
+				if a.Err == nil || errors.Is(a.Err, define.ErrBadOption) {
 					continue
 				}
 				if text := a.Err.Error(); !strings.Contains(text, "in progress") && !strings.Contains(text, "belongs to another set") {

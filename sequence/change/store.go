@@ -1,9 +1,6 @@
 package change
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Servers is the way to the sequence servers, and what is around a change.
 type Servers interface {
@@ -41,8 +38,8 @@ type Stepper interface {
 	// there. It is "" on a server that does not know the change. That writes the plan down if base is
 	// the plan that it was drafted from. For who takes over, base is the plan's own number, and
 	// nothing is written: a server that has forgotten that it accepted would pass for one that never
-	// did. Errors: ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows
-	// another plan above base, or of that number.
+	// did. Errors: ErrTakenOver if it has promised a higher ballot, InProgress if it knows another
+	// plan above base, or of that number.
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
 	// Freeze has all rows stand at the end of their column, and saves where they stood. It returns
 	// what the server gave at most of each name, and the ceilings that it has recorded for a member
@@ -71,13 +68,6 @@ type Knowledge struct {
 	Floors   Floors
 	Complete bool // it has all floors of the plan
 	More     any  // definitions and proxies: only stores look into it
-}
-
-// OtherPlanError: a server knows another plan than the one that it is asked of.
-type OtherPlanError struct{ Plan Plan }
-
-func (e *OtherPlanError) Error() string {
-	return fmt.Sprintf("it knows another plan, %d, of change %s", e.Plan.Number, e.Plan.UUID)
 }
 
 // Look is what a server knows before a change.

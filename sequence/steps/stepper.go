@@ -21,7 +21,7 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 		}
 		if was = now.State; was == "" {
 			if other := p.Meets(all, base); other != nil {
-				return &change.OtherPlanError{Plan: *other}
+				return change.InProgress(other)
 			}
 			if base == p.Number {
 				return nil // see change.Stepper

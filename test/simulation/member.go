@@ -100,7 +100,7 @@ func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (w
 	switch {
 	case now == nil || now.UUID != p.UUID:
 		if other := p.Meets(m.report().Plans, base); other != nil && !faults.WritesUnaware {
-			return "", &change.OtherPlanError{Plan: *other}
+			return "", change.InProgress(other)
 		}
 		if base == p.Number {
 			return "", nil
