@@ -52,7 +52,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 	if len(failed) == len(met) {
 		return errors.Join(failed...)
 	}
-	if err := a.refuseOlder(number, met); err != nil {
+	if err := a.refuseOlder(number, failed); err != nil {
 		return err
 	}
 	if number == 0 {
@@ -102,25 +102,16 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 }
 
 // refuseOlder keeps this process from going back to an older plan than it knows of, by which a
-// member would give the numbers of others, while some members of the newer one cannot be asked:
-// those that can were restored from a backup, and take that plan over from one of the others. Where
-// all say so all were restored, and there is no newer one any more.
-func (a *Members) refuseOlder(number uint64, met []change.Met) error {
+// member would give the numbers of others: those that can be asked were restored from a backup.
+// They take that plan over from one that knows it. If there is none any more, only a new process
+// goes by the older one. failed is why some did not answer.
+func (a *Members) refuseOlder(number uint64, failed []error) error {
 	now := a.Now()
 	if !now.Settled || number >= now.Number {
 		return nil
 	}
-	var away []error
-	for i := range met {
-		if met[i].Err != nil && slices.Contains(now.Members, a.all[i]) {
-			away = append(away, met[i].Err)
-		}
-	}
-	if len(away) == 0 {
-		return nil
-	}
-	return fmt.Errorf("plan %d of the sequence servers is in force, and those that can be reached know plan %d at most, as after a restore from a backup: "+
-		"they give no numbers until one that knows it is back: %w", now.Number, number, errors.Join(away...))
+	return errors.Join(fmt.Errorf("plan %d of the sequence servers is in force, and those that can be reached know plan %d at most, as after a restore from a backup: "+
+		"they give no numbers until one that knows it is back; if all were restored, stop all proxies first (docs: Backup and restore)", now.Number, number), errors.Join(failed...))
 }
 
 // meet asks all known servers for their plans.

@@ -78,13 +78,11 @@ func (p *Proxy) Stop() {
 func (p *Proxy) Read() error {
 	w := p.Actor.World
 	var all []change.Met
-	away := false
 	for i, m := range w.Members {
 		s := Store{p.Actor, m}
 		t, err := s.Report(context.Background())
 		if err != nil {
 			p.leaveOut(i)
-			away = away || change.HasMember(p.plan.Members, w.Members[i].ID)
 			continue
 		}
 		all = append(all, change.Met{Store: s, Report: t})
@@ -93,7 +91,7 @@ func (p *Proxy) Read() error {
 	for i := range all {
 		number = max(number, all[i].Plan)
 	}
-	if number < p.plan.Number && away {
+	if number < p.plan.Number {
 		return errors.New("a newer plan is in force than those know that can be reached")
 	}
 	if number == 0 {
