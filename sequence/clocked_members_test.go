@@ -204,7 +204,7 @@ func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 func TestALostMemberTakesNoTimeAlong(t *testing.T) {
 	yesterday := time.Now().UTC().Add(-24 * time.Hour).Format(time.DateOnly)
 	k := kindOf(t, "SNOWFLAKE EPOCH '"+yesterday+"' TICK '1ms' TIME BITS 43 WORKER BITS 8 COUNTER BITS 12")
-	for how, lost := range map[string]sequence.PlanChange{"REMOVE": {}, "FORCE ABOVE": {Force: true, Above: 1 << 40}} {
+	for how, lost := range map[string]sequence.PlanChange{"FORCE": {Force: true}, "FORCE ABOVE": {Force: true, Above: 1 << 40}} {
 		t.Run(how, func(t *testing.T) {
 			e, l, days := newPlanEstate(t, 3, map[string]uint64{"users": 0}), new(keyLedger), new(textLedger)
 			clock := almanacAt(time.Now())
@@ -290,7 +290,7 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	e.links[2].Cut()
 	there.links[0].Cut()
 	there.links[1].Cut()
-	now := e.change(t, admin, sequence.PlanChange{Remove: e.addr(2)})
+	now := e.change(t, admin, sequence.PlanChange{Remove: e.addr(2), Force: true})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}

@@ -405,7 +405,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	}
 	// the other one may be about to remove this one
 	_, err = s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)})
-	wantText(t, err, e.addr(1), "one member alone cannot tell", "FORCE")
+	wantText(t, err, e.addr(1), "cannot be reached", "say FORCE")
 	for i := range 2 { // nothing stays frozen
 		if got, err := e.reserve(t, i, "photos", 3); err != nil {
 			t.Errorf("server %d: %v", i, err)

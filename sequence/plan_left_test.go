@@ -47,7 +47,7 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := changeUntil(ctx, first, sequence.PlanChange{Remove: e.addr(0)})
+		_, err := changeUntil(ctx, first, sequence.PlanChange{Remove: e.addr(0), Force: true})
 		if ended = err == nil; !ended && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e.links[0].Cut()
 	without := func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1), e.options(2)} }
 	cut := e.open(t, without, patience(30*time.Second))
-	now := e.change(t, cut, sequence.PlanChange{Remove: e.addr(0)})
+	now := e.change(t, cut, sequence.PlanChange{Remove: e.addr(0), Force: true})
 	if proposal == 0 || now.Number != proposal {
 		t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, proposal)
 	}

@@ -74,7 +74,7 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 
 	// The others begin above what it gave.
 	e.links[2].Cut()
-	e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(2), Force: true})
 	takeAll(t, s, h, "photos", 1500)
 }
 

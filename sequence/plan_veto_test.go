@@ -107,7 +107,7 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e.wantFrozen(t, 3, "photos")
 	e.give(t, h, 4, 0, 2) // under the plan without server 3
 	admin := e.open(t)
-	e.change(t, admin, sequence.PlanChange{Remove: e.addr(1)})
+	e.change(t, admin, sequence.PlanChange{Remove: e.addr(1), Force: true})
 	e.links[1].Mend()
 	e.change(t, e.open(t), sequence.PlanChange{Add: e.addr(1)})
 	e.wantFrozen(t, 3, "photos")
@@ -149,7 +149,7 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 			t.Log("the finisher reached all")
 		}
 		e.give(t, h, 4, 0, 2) // under the plan without server 3
-		e.change(t, e.open(t), sequence.PlanChange{Remove: e.addr(1)})
+		e.change(t, e.open(t), sequence.PlanChange{Remove: e.addr(1), Force: true})
 		e.links[1].Mend()
 		e.change(t, e.open(t), sequence.PlanChange{Add: e.addr(1)})
 		e.links[0].Cut()

@@ -368,7 +368,7 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 			if away {
 				e.links[2].Cut()
 			}
-			e.change(t, a, sequence.PlanChange{Remove: e.addr(2)})
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(2), Force: true})
 			e.change(t, a, sequence.PlanChange{Remove: e.addr(1)})
 			_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: new(uint64(1)), Force: true})
 			var registered *sequence.RegisteredError

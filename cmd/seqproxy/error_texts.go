@@ -110,7 +110,6 @@ var wordTexts = []struct {
 		{"applications may count in the table", "direct writers may run", "[stop them](members.md#changing-their-number)"},
 		{"may be decided, which", "a member that may have accepted the change is away", "bring it back, or restore it from any backup; then repeat the statement"},
 		{"nobody knows which numbers", "that member is missing from the change", "bring it back, or [FORCE ABOVE](members.md#a-member-is-gone-for-good)"},
-		{"and cannot be reached: it may give lower numbers", "the home of an ORDER sequence is away", "bring it back, or FORCE"},
 		{"need a single sequence server", "CYCLE, or an INCREMENT that does not divide a block", "NOCYCLE; another INCREMENT"},
 		{"in progress, since", "another change is under way", "wait, or repeat the statement"},
 		{"consecutive numbers do not fit in a block of", "the statement needs more than a block", "fewer rows, or larger blocks"},

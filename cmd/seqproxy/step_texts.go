@@ -23,9 +23,7 @@ var onlyOneSteps = []string{
 // lostMembers say how one of several sequence servers is taken out, for docs/members.md and
 // "seqproxy help lost".
 var lostMembers = []struct{ lost, run string }{
-	{"a member, while all others are there", "`REMOVE`, nothing else"},
-	{"one of two", "`... FORCE`"},
-	{"the home of an ORDER sequence", "make sure that it is off, then `... FORCE`"},
+	{"a member", "make sure that it is off, then `REMOVE ... FORCE`"},
 	{"a member that applications count on (`\"step\"`)", "make sure that it is off, then `... FORCE ABOVE n`"},
 	{"a member that stays, while you add or remove another", "bring it back, or take it out first"},
 }

@@ -155,24 +155,17 @@ func (c *Coordinator) decide() error {
 // freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is
 // made or altered: those that were since the change was begun are looked at again.
 func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
-	var ordered []Sequence
 	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
 		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("freeze %s: %w", m.Address, err)
 		}
 		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
-		if HasMember(c.plan.Previous, m.ID) {
-			ordered = append(ordered, given.Sequences...)
-		}
 		c.did(Frozen, m)
 		return c.plan.refuseSingles(given.Sequences)
 	})
 	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
 		holders.Unasked = names[0] // all others are there
-	}
-	if err == nil {
-		err = c.ordersAway(ordered)
 	}
 	return all, holders, err
 }

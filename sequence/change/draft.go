@@ -28,7 +28,10 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 			return err
 		}
 	}
-	for _, check := range []func(map[string]Look) error{c.reachable, c.identify, c.number} {
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	for _, check := range []func(map[string]Look) error{c.identify, c.number} {
 		if err := check(looks); err != nil {
 			return err
 		}
@@ -208,10 +211,10 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 	}
 }
 
-// reachable makes sure that all members can be reached but for one that is removed, and that it
-// is known how far that one went: from the operator's word, or from the ceilings that others
-// have recorded for it. Applications that count in the table itself have none.
-func (c *Coordinator) reachable(looks map[string]Look) error {
+// reachable makes sure that all members can be reached but for one that is removed. Of that one it
+// is known how far it went: from the operator's word, or from the ceilings that others have
+// recorded for it. Applications that count in the table itself have none.
+func (c *Coordinator) reachable() error {
 	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
 		_, err := c.Store(m.Address)
 		switch {
@@ -224,69 +227,29 @@ func (c *Coordinator) reachable(looks map[string]Look) error {
 				Remedy:  "bring it back, or remove it first", Err: err,
 			}
 		default:
-			if err := c.mayMiss(m, err); err != nil {
-				return err
-			}
-			var all []Sequence
-			for _, is := range looks {
-				all = append(all, is.Sequences...)
-			}
-			return c.ordersAway(all)
+			c.missing = m.ID
+			return c.mayMiss(m, err)
 		}
 	}
 	return nil
 }
 
-// mayMiss makes sure that a member can be removed that cannot be reached.
+// mayMiss wants the operator's word for a member that cannot be reached. Of two members the other
+// one may be told the same of this one, and the home of an ORDER sequence may give lower numbers
+// after others give higher ones.
 func (c *Coordinator) mayMiss(m Member, why error) error {
-	p := &c.plan
-	if c.asked.Force && c.asked.Above > 0 {
-		c.missing = m.ID
+	ceilings := c.plan.Interleave == InterleaveBlock || c.config.NoWriters
+	switch {
+	case c.asked.Force && (ceilings || c.asked.Above > 0):
 		return nil
+	case ceilings:
+		return &Error{Finding: m.Address + " cannot be reached", Remedy: "bring it back; or make sure that it is off and stays so, and say FORCE", Err: why}
 	}
-	if c.met[m.Address].Store != nil {
-		return &Error{
-			Finding: m.Address + " can be reached, and does not tell what it knows",
-			Remedy:  "say the same again once it does; or make sure that it is off and stays so, and say FORCE ABOVE n, a number above all that it can have given", Err: why,
-		}
+	return &Error{
+		Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
+		Remedy: "bring it back; or make sure that it is off and stays so, and say FORCE ABOVE n, a number above all that it can have given" +
+			"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
 	}
-	if len(p.Previous) == 1 || p.Interleave != InterleaveBlock && !c.config.NoWriters {
-		return &Error{
-			Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
-			Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" +
-				"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
-		}
-	}
-	if len(p.Previous) == 2 && !c.asked.Force { // both would hold that the other one is gone
-		return &Error{
-			Finding: m.Address + " cannot be reached, and one member alone cannot tell whether the other was told to go on without it",
-			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
-		}
-	}
-	c.missing = m.ID
-	return nil
-}
-
-// ordersAway makes sure that a member that is missing is the home of no ORDER sequence. Numbers
-// that it gives on are below those that others begin with: not the same, but in no order. The
-// operator may have said that it gives none.
-func (c *Coordinator) ordersAway(all []Sequence) error {
-	p := &c.plan
-	missing := slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == c.missing })
-	if missing < 0 || c.asked.Force {
-		return nil
-	}
-	for _, one := range all {
-		home := max(0, slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == one.Home }))
-		if one.Order && home == missing {
-			address := p.Previous[home].Address
-			return &Error{
-				Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", address, one.Name),
-				Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.met[address].Err,
-			}
-		}
-	}
-	return nil
 }
 
 // newUUID is a random one (RFC 9562, version 4).

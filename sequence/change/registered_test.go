@@ -42,7 +42,7 @@ func TestWhoHoldsNumbersOfAMemberThatWasTakenOutIsKnown(t *testing.T) {
 					t.Fatalf("it reserves nothing\n%s", e.Steps())
 				}
 			}
-			first, second := e.Change("takes it out", change.Change{Remove: address(2)}), e.Change("takes out another", change.Change{Remove: address(1)})
+			first, second := e.Change("takes it out", change.Change{Remove: address(2), Force: true}), e.Change("takes out another", change.Change{Remove: address(1)})
 			c.remove(e, first)
 			second.Run()
 			if err := errors.Join(first.Err, second.Err, near.Read()); err != nil {

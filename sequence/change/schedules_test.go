@@ -31,10 +31,10 @@ const name = "photos"
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:3306", i+1) }
 
 var scenarios = []scenario{
-	{name: "one is removed that only others reach", servers: 3, members: 3, asked: change.Change{Remove: address(2)}, cut: []int{2}, proxies: [][]int{{2}, {0, 1}, {1}, nil}},
+	{name: "one is removed that only others reach", servers: 3, members: 3, asked: change.Change{Remove: address(2), Force: true}, cut: []int{2}, proxies: [][]int{{2}, {0, 1}, {1}, nil}},
 	{name: "one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "the first one is added", servers: 2, members: 1, asked: change.Change{Add: address(1)}, proxies: [][]int{nil, nil}},
-	{name: "one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, nil}},
+	{name: "one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2), Force: true}, proxies: [][]int{nil, nil}},
 	{name: "one is added in steps", servers: 3, members: 2, interleave: change.InterleaveStep, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "one of two is left", servers: 2, members: 2, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil, nil}},
 	{name: "the home of an ORDER sequence is removed", servers: 3, members: 3, order: true, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, {0}}},

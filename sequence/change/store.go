@@ -82,9 +82,7 @@ type Sequence struct {
 	End       uint64 // its last number
 	Increment uint64 // 1 and more
 	Cycle     bool
-	Clock     bool   // its keys have the time
-	Order     bool   // all its numbers come from one server, its home
-	Home      string // id of that; empty: the first one
+	Clock     bool // its keys have the time
 }
 
 // Floors is where a plan begins.

@@ -41,7 +41,7 @@ func (s Store) sequences(all []store.Defined) (live []change.Sequence) {
 	for i := range all {
 		if d := &all[i]; d.Live {
 			live = append(live, change.Sequence{
-				Name: d.Name, End: d.Def.Limit(s.Seen.Load().Max), Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(), Order: d.Def.Order, Home: d.Home,
+				Name: d.Name, End: d.Def.Limit(s.Seen.Load().Max), Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(),
 			})
 		}
 	}

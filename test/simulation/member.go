@@ -165,15 +165,14 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *F
 	m.save(p.Number)
 	now.State = change.Frozen
 	given = m.gave(p, missing)
-	given.Sequences = m.sequences(faults)
+	given.Sequences = m.sequences()
 	return given, nil
 }
 
 // sequences lists the sequences that a coordinator looks at.
-func (m *Member) sequences(faults *Faults) (all []change.Sequence) {
+func (m *Member) sequences() (all []change.Sequence) {
 	for name := range m.Rows {
-		o := m.Options[name]
-		all = append(all, change.Sequence{Name: name, End: End, Order: o.Order && !faults.HidesHomes, Home: o.Home})
+		all = append(all, change.Sequence{Name: name, End: End})
 	}
 	return all
 }

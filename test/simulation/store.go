@@ -27,7 +27,7 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 // Look implements [change.Reader].
 func (s Store) Look(context.Context) (is change.Look, err error) {
 	err = s.Actor.do(s.Member, "look", func() error {
-		is = change.Look{Report: s.Member.report(), Sequences: s.Member.sequences(s.faults())}
+		is = change.Look{Report: s.Member.report(), Sequences: s.Member.sequences()}
 		return nil
 	})
 	return is, err

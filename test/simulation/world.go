@@ -22,7 +22,6 @@ type Faults struct {
 	ForgetsMissing    bool // a coordinator treats a missing member as one that gave nothing
 	WritesUnaware     bool // a member writes a plan although it has one that the coordinator does not know
 
-	HidesHomes        bool // a coordinator does not learn which member gives the numbers of an ORDER sequence
 	AnyHome           bool // a member gives numbers of an ORDER sequence whatever its home is
 	HomeUnasked       bool // the home of an ORDER sequence does not ask the others whether it still is
 	AsksThoseThere    bool // it does not ask those that its proxy has left out

@@ -348,24 +348,17 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := s.Kill(); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))
-	switch {
-	case n.world.estate.stepped():
+	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s' FORCE", n.world.addressOf(s))
+	if n.world.estate.stepped() {
 		above, err := n.world.aboveAll(ctx, s) // applications could count there
 		if err != nil {
 			return errors.Join(err, s.Restart(ctx))
 		}
-		text += fmt.Sprintf(" FORCE ABOVE %d", above)
-	case len(n.world.members) == 2:
-		text += " FORCE" // with two members no other member knows which one is to stay
+		text += fmt.Sprintf(" ABOVE %d", above)
 	}
 	p := n.someProxy(rng)
 	err = eventually(ctx, healWithin, func() error {
-		err := n.world.admin(ctx, p, n.world.estate.change(text))
-		if err != nil && strings.Contains(err.Error(), "is the home of ORDER sequence") && !strings.Contains(text, "FORCE") {
-			text += " FORCE" // it is off, which the proxy cannot know
-		}
-		return err
+		return n.world.admin(ctx, p, n.world.estate.change(text))
 	})
 	if back := s.Restart(ctx); back != nil || err != nil {
 		return errors.Join(err, back)
@@ -414,7 +407,7 @@ func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fai
 	ctx = context.WithoutCancel(ctx)
 	s, done := n.world.members[1+rng.IntN(len(n.world.members)-1)], make(chan error, 1)
 	go func() {
-		done <- n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
+		done <- n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s' FORCE", n.world.addressOf(s))))
 	}()
 	await.Pause(ctx, between(rng, 0, 600*time.Millisecond))
 	err := fail(ctx)
