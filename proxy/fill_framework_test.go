@@ -174,7 +174,9 @@ func TestAPreparedInsertFindsOutThatAutoIncrementWasTakenAway(t *testing.T) {
 		found bool // the client counts the rows that were found
 		first int  // the value of n that shows it
 	}{
-		{update, false, 103}, {"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", false, 103}, {"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", true, 103},
+		{update, false, 103},
+		{"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", false, 103},
+		{"INSERT IGNORE INTO photos (title, n) VALUES (?, ?)", true, 103},
 		// Here a row that is new cannot be told from one that is as it was.
 		{update, true, 102},
 	} {
