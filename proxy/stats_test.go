@@ -99,7 +99,7 @@ func TestSessionsArePinnedForTheReasonThatHoldsThem(t *testing.T) {
 		"timestamp":         {"SET timestamp = 5"},
 		"rand_seed":         {"SET rand_seed1 = 5"},
 		"pseudo_thread_id":  {"SET pseudo_thread_id = 5"},
-		"opaque":            {"SELECT 1; SELECT 2"},
+		"opaque":            {"SELECT 1; DO 2"},
 		"":                  {"SELECT 1", "SET @x = 5", "SET sql_mode = ''", "BEGIN", "COMMIT", "LOCK TABLES t READ", "UNLOCK TABLES"},
 		"transaction, role": {"SET ROLE NONE", "BEGIN"},
 	} {

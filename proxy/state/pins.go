@@ -48,7 +48,7 @@ var pinWords = [PinCount]struct{ name, words string }{
 	PinTimestamp:       {"timestamp", "the variable timestamp was set"},
 	PinRandSeed:        {"rand_seed", "the variable rand_seed1 or rand_seed2 was set"},
 	PinPseudoThreadID:  {"pseudo_thread_id", "the variable pseudo_thread_id was set"},
-	PinOpaque:          {"opaque", "a statement may have changed anything (CALL, XA, several in one and not all DML, or one not understood)"},
+	PinOpaque:          {"opaque", "a statement may have changed anything (CALL, XA, several statements, not all DML, or one not understood)"},
 }
 
 // String returns the reason's name in metrics and tables.
