@@ -137,13 +137,23 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 	return stores, errs
 }
 
-// separateServer is a server with connections of its own, which the caller closes.
+// separateServer is a server with connections of its own, which the caller closes. It makes no
+// table again that a member in use has.
 func (s *Sequences) separateServer(address string) (*server, error) {
 	o, err := s.opts.serverAt(address)
 	if err != nil {
 		return nil, err
 	}
-	return s.newServer(o, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	v, err := s.newServer(o, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	if err != nil {
+		return nil, err
+	}
+	for _, known := range s.members.Now().Members {
+		if known.Config.Link.Name == address {
+			v.Seen.Store(known.Seen.Load())
+		}
+	}
+	return v, nil
 }
 
 // Outlive implements [change.Servers]: until Close does not wait any more.

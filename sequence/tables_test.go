@@ -179,7 +179,11 @@ func TestTablesThatAProxyHasSeenAreNotMadeAgain(t *testing.T) {
 	settled(t, s, "photos")
 	p.server.Exec(t, "DROP DATABASE "+p.schema)
 	sequence.Inside(s).First().Pool().SetMaxIdleConns(0) // so that the next connection is a new one
-	_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", IfNotExists: true})
+	all, err := s.SequenceServers(t.Context())
+	if wantText(t, err, "is gone"); len(all) != 1 || all[0].State != "away" {
+		t.Errorf("the sequence servers are %+v", all)
+	}
+	_, err = s.Create(t.Context(), sequence.CreateOptions{Name: "photos", IfNotExists: true})
 	wantText(t, err, "is gone", "Backup and restore")
 	mustTake(t, s, "photos", 1) // from memory
 }
