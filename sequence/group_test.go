@@ -620,9 +620,11 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 1)
 	e.Follow(t, 0, 1)
-	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "later"}); err != nil {
-		t.Errorf("a definition after a switch-over: %v", err)
-	}
+	// A look that has begun in between saw no primary.
+	eventually(t, "a definition after a switch-over", func() bool {
+		_, err := s.Create(ctx, sequence.CreateOptions{Name: "later"})
+		return err == nil
+	})
 	if _, err := s.Take(ctx, []byte("later"), 1); err != nil {
 		t.Error(err)
 	}
