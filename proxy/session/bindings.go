@@ -64,9 +64,6 @@ func (s *Settings) boundSoFar() *bindings {
 	if b == nil || b.owners != owners {
 		b = newBindings(s.configured, owners)
 		s.bindings.Store(b)
-		if len(b.tables) > 0 {
-			s.keepsTexts.Store(true)
-		}
 	}
 	return b
 }

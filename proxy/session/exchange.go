@@ -114,8 +114,8 @@ func (r *relay) firstPacket(c *backend.Conn) []byte {
 
 // insertedBy returns the number of a row that got it as a plain value, if an OK says that the row
 // is in the table. LAST_INSERT_ID() is then that number. lost says that the column has no
-// AUTO_INCREMENT any more, without which the OK shows no number. found says that rows that an
-// update leaves as they were count, too: then one of them looks like a new row.
+// AUTO_INCREMENT any more: then the OK shows no number. found says that the server also counts rows
+// that an update leaves as they were. Such a row looks like a new one.
 func insertedBy(f *plan.Filling, ok []byte, found bool) (given uint64, lost bool) {
 	k := &f.Keys[0]
 	if !k.Plain || len(k.Filled) == 0 || len(ok) < 3 || ok[0] != 0 {

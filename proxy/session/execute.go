@@ -33,10 +33,7 @@ func (x *executor) execute(payload []byte) error {
 	if p == nil {
 		return unknownStatement(id, "mysqld_stmt_execute", x.at.likeMariaDB())
 	}
-	x.relay.explained = p.shape.Explained
-	if x.at.set.keepsTexts.Load() {
-		x.relay.keepPreparedText(p)
-	}
+	x.relay.keepPrepared(p)
 	if err := x.planning.stillBound(&p.inserts); err != nil {
 		return x.at.dropLongData(p.conn, p, err)
 	}
@@ -215,10 +212,7 @@ func (x *executor) executeBulk(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := x.at.preparedAs(id)
 	if p != nil {
-		x.relay.explained = p.shape.Explained
-		if x.at.set.keepsTexts.Load() {
-			x.relay.keepPreparedText(p)
-		}
+		x.relay.keepPrepared(p)
 		if err := x.planning.stillBound(&p.inserts); err != nil {
 			return x.at.dropLongData(p.conn, p, err)
 		}

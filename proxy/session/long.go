@@ -94,10 +94,7 @@ func (s *Session) longExecution(cmd protocol.Command, id []byte, whole bool) (p 
 	default:
 		return nil, nil, params.ErrTooLong
 	}
-	s.explained = p.shape.Explained
-	if s.set.keepsTexts.Load() {
-		s.keepPreparedText(p)
-	}
+	s.keepPrepared(p)
 	p.toServer(id)
 	if err = s.stillBound(&p.inserts); err == nil {
 		c, err = s.connFor(p)
@@ -122,7 +119,7 @@ func (s *Session) longQuery(text []byte) (*backend.Conn, error) {
 		text = text[n:]
 		s.scanFrom += n
 	}
-	if s.set.keepsTexts.Load() {
+	if s.set.keepsTexts() {
 		s.keepText(text, true)
 	}
 	if err := s.mayPassLong(text); err != nil {

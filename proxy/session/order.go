@@ -53,10 +53,7 @@ func (o *order) failed(err error) error {
 // queues the new one among them, unless it is an error. In a transaction it waits all the same,
 // because the answer has the session's status and an earlier command may end the transaction.
 func (o *order) answerInOrder(handle func() error) error {
-	if o.relay.batch.size == 0 {
-		return handle()
-	}
-	if o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
+	if o.relay.batch.size == 0 || o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
 		if err := o.relay.settle(); err != nil {
 			return err
 		}

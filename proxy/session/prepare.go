@@ -28,7 +28,7 @@ func (x *executor) prepare(sql []byte) error {
 			return err
 		}
 	}
-	if x.at.set.keepsTexts.Load() {
+	if x.at.set.keepsTexts() {
 		x.relay.keepText(sql, false)
 	}
 	begins := x.relay.slow.headOf(sql)

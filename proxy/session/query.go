@@ -38,7 +38,7 @@ func (t *texts) query(sql []byte) error {
 			return err
 		}
 	}
-	if t.at.set.keepsTexts.Load() {
+	if t.at.set.keepsTexts() {
 		t.relay.keepText(sql, false)
 	}
 	st := &t.planning.stmt

@@ -104,9 +104,7 @@ func (s *Session) Serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.refuseLateCommand()
 		}
-		if s.slow.inHand {
-			s.slow.round(stats.Clock())
-		}
+		s.slow.round(stats.Clock())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -292,16 +290,12 @@ func (s *Session) await() error {
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
-			if s.slow.inHand {
-				s.slow.round(stats.Clock())
-			}
+			s.slow.round(stats.Clock())
 			return s.takeIn(size)
 		}
 	}
 	now := stats.Clock()
-	if s.slow.inHand {
-		s.slow.round(now)
-	}
+	s.slow.round(now)
 	if err := s.idle.beforeWait(now); err != nil {
 		return err
 	}

@@ -152,9 +152,6 @@ type Settings struct {
 	tickets  ticket.Tables // nil: none
 	memory   *statementMemory
 	bindings atomic.Pointer[bindings] // nil before the first use: see bound
-	// keepsTexts says that sessions keep texts until they are answered, for the log of slow
-	// statements and of unexplained insert ids. Once set it stays.
-	keepsTexts atomic.Bool
 }
 
 // NewSettings makes settings. before are the ones that they replace, or nil.
@@ -166,7 +163,6 @@ func NewSettings(key KeyOptions, statements StatementOptions, routes *backend.Ro
 		numbers: from, right: from, counters: from, shown: from, names: from, steps: from, setter: from, owners: from, sequenceSchema: from.Schema(),
 		tickets: ticket.NewTables(key.Tickets),
 	}
-	s.keepsTexts.Store(s.SlowStatement > 0)
 	if before != nil && before.StatementMemory == statements.StatementMemory {
 		s.memory = before.memory
 	} else {
@@ -174,6 +170,13 @@ func NewSettings(key KeyOptions, statements StatementOptions, routes *backend.Ro
 		s.memory = newStatementMemory(statements.StatementMemory)
 	}
 	return s
+}
+
+// keepsTexts reports whether sessions keep texts until they are answered, for the log of slow
+// statements and of unexplained insert ids.
+func (s *Settings) keepsTexts() bool {
+	b := s.bindings.Load()
+	return s.SlowStatement > 0 || b != nil && len(b.tables) > 0
 }
 
 // MemoryInUse returns the bound of the memory for large statements, the memory in use, and the

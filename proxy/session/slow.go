@@ -78,7 +78,7 @@ func (r reading) redact(text []byte, cut bool) []byte {
 
 // headOf copies the beginning of a text that is about to be prepared.
 func (w *slow) headOf(sql []byte) textHead {
-	if !w.at.set.keepsTexts.Load() {
+	if !w.at.set.keepsTexts() {
 		return textHead{}
 	}
 	n := min(len(sql), maxHead)
@@ -91,9 +91,13 @@ func (r *relay) keepText(text []byte, more bool) {
 	r.slow.keep(text, r.slow.reading(), more, r.batch.size == 0)
 }
 
-// keepPreparedText is keepText for an execution.
-func (r *relay) keepPreparedText(p *prepared) {
-	r.slow.keep(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
+// keepPrepared keeps what the log needs of an execution: whether it explains an insert id, and its
+// text.
+func (r *relay) keepPrepared(p *prepared) {
+	r.explained = p.shape.Explained
+	if r.at.set.keepsTexts() {
+		r.slow.keep(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
+	}
 }
 
 // keep keeps the beginning of a text. first says that nothing waits for its answer.
@@ -137,9 +141,11 @@ func (r *relay) timed(c *backend.Conn, bytes uint64) {
 	}
 }
 
-// round logs the last statement, which is in hand, if it was slow: all are answered, or the session
-// ends.
+// round checks whether the last statement was slow, when all are answered or the session ends.
 func (w *slow) round(now time.Duration) {
+	if !w.inHand {
+		return
+	}
 	w.inHand = false
 	took := now - w.at.tally.Mark
 	if limit := w.at.set.SlowStatement; limit > 0 && took >= limit {
