@@ -28,7 +28,7 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 			}
 			proposed := *p
 			proposed.State, proposed.Ballot = change.Proposed, ballot
-			return s.Plans.Save(ctx, tx, &proposed)
+			return s.Plans.Insert(ctx, tx, &proposed)
 		}
 		if now.Ballot > ballot {
 			return change.ErrTakenOver

@@ -48,8 +48,8 @@ const (
 // PlanTable is the tables of what a server is, and of the plans that it knows.
 type PlanTable struct{ *Schema }
 
-// ForUpdate is the locking of who reads what he is about to write, in a transaction: as it is now,
-// whatever that has read before, and until its end.
+// ForUpdate locks what a transaction reads and is about to write. The transaction sees what is there
+// now, also if it has read before. The lock lasts until its end.
 const ForUpdate = " FOR UPDATE"
 
 // Membership reads what this server says of itself: nothing if the table is not there. locking may
@@ -139,9 +139,18 @@ func scanPlan(from *sql.Rows) (p change.Plan, err error) {
 	return p, err
 }
 
-// Save writes a plan, whatever this server had under its number. Begun is the server's clock if it
-// is zero.
+// Insert writes a plan. It fails if this server has one of that number.
+func (t PlanTable) Insert(ctx context.Context, on link.Querier, p *change.Plan) error {
+	return t.write(ctx, on, "INSERT", p)
+}
+
+// Save writes a plan, whatever this server had under its number.
 func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) error {
+	return t.write(ctx, on, "REPLACE", p)
+}
+
+// write writes a plan. Begun is the server's clock if it is zero.
+func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *change.Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -154,7 +163,7 @@ func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) er
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
+	_, err = on.ExecContext(ctx, verb+" INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
 		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), p.Ballot)
 	if err != nil {
 		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)
