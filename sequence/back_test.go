@@ -117,21 +117,12 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 				all = append(all, f.open(t, blocks(10), steadySize(10)))
 			}
 			createOn(t, all[0], "photos")
-			given := make(map[uint64]bool)
-			take := func(s *sequence.Sequences, n int) {
-				t.Helper()
-				for range n {
-					number := mustTake(t, s, "photos", 1)
-					if given[number] {
-						t.Fatalf("got %d twice", number)
-					}
-					given[number] = true
-				}
-			}
-			take(all[2], 1)
+			var book ledger
+			take := func(i, n int) { book.take(t, strconv.Itoa(i), all[i], "photos", n) }
+			take(2, 1)
 			for range 50 {
-				take(all[0], 10)
-				take(all[1], 10)
+				take(0, 10)
+				take(1, 10)
 			}
 			for _, s := range all {
 				settled(t, s, "photos")
@@ -145,9 +136,9 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 				f[i].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", id-200)
 			}
 			for range 30 {
-				take(all[2], 10)
-				take(all[0], 10)
-				take(all[1], 10)
+				take(2, 10)
+				take(0, 10)
+				take(1, 10)
 			}
 		})
 	}
@@ -365,19 +356,9 @@ func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 func TestARowThatWentBackIsRaisedByProxiesThatTheTableDoesNotKnow(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	low, high := p.open(t, steadySize(10)), p.open(t, steadySize(10))
-	given := make(map[uint64]bool)
-	take := func(s *sequence.Sequences, n int) {
-		t.Helper()
-		for range n {
-			number := mustTake(t, s, "photos", 1)
-			if given[number] {
-				t.Fatalf("the number %d was given before", number)
-			}
-			given[number] = true
-		}
-	}
-	take(low, 50)
-	take(high, 1000)
+	var book ledger
+	book.take(t, "low", low, "photos", 50)
+	book.take(t, "high", high, "photos", 1000)
 	for _, s := range []*sequence.Sequences{low, high} {
 		settled(t, s, "photos")
 		fleet{p}.seenBy(t, s)
@@ -392,7 +373,7 @@ func TestARowThatWentBackIsRaisedByProxiesThatTheTableDoesNotKnow(t *testing.T) 
 	p.exec(t, "UPDATE sequence SET id = 10 WHERE name = 'photos'")
 	time.Sleep(sequence.Inside(low).Timing().Beat) // its next round begins with a sign of life
 	sequence.Inside(low).FollowAgain()
-	take(low, 200)
+	book.take(t, "low", low, "photos", 200)
 	sequence.Inside(high).FollowAgain()
-	take(high, 200)
+	book.take(t, "high", high, "photos", 200)
 }

@@ -78,8 +78,8 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		case was != "":
 			never = true // also if the change was not yet proposed to some others
 		default:
-			// It has forgotten what it did, and perhaps accepted. It is none of those to which the
-			// change was not yet proposed: one of these comes before them, which says never, or is away.
+			// It has forgotten the change, and may have accepted it. Or the change was not yet proposed
+			// there. Then a member before it in the order is proposed, which says never, or is away.
 			forgot = m.Address
 		}
 	}

@@ -73,8 +73,8 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 			return p, define.BadOption("sequence server %s is a member already", asked.Add)
 		}
 		if first := previous[0].Address; isLocal(first) != isLocal(asked.Add) {
-			return p, define.BadOption("of the sequence servers %s and %s one is called by an address of one machine alone, and all proxies reach them by these: "+
-				"name both by addresses that all proxies reach; the first has the one of the configuration", first, asked.Add)
+			return p, define.BadOption("sequence servers %s and %s: one of these addresses is of one machine alone, and all proxies use both: "+
+				"name both by addresses that all proxies reach; that of the first stands in the configuration", first, asked.Add)
 		}
 		if len(p.Members) >= MaxMembers {
 			return p, define.BadOption("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
@@ -234,9 +234,9 @@ func (c *Coordinator) reachable() error {
 	return nil
 }
 
-// mayMiss wants the operator's word for a member that cannot be reached. Of two members the other
-// one may be told the same of this one, and the home of an ORDER sequence may give lower numbers
-// after others give higher ones.
+// mayMiss wants the operator's word before a member that cannot be reached is taken out. Of two
+// members the other one may be told to take out this one. A home of an ORDER sequence that lives on
+// gives lower numbers than the others.
 func (c *Coordinator) mayMiss(m Member, why error) error {
 	ceilings := c.plan.Interleave == InterleaveBlock || c.config.NoWriters
 	switch {

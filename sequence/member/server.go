@@ -84,7 +84,7 @@ type Due struct {
 // errors reach the callers once the ceiling is reached.
 func (d Due) GoAhead(ctx context.Context, among *Among, name string) {
 	if d.Plan != among.Number {
-		return // another member may give the ticks of that worker now, and a ceiling here be at their end
+		return // another member may give that worker's ticks now: a ceiling here would be at their end
 	}
 	if d.Window {
 		d.Server.Ceilings.OpenNext(ctx, name, d.N)

@@ -48,8 +48,8 @@ const (
 // PlanTable is the tables of what a server is, and of the plans that it knows.
 type PlanTable struct{ *Schema }
 
-// ForUpdate locks what a transaction reads and is about to write. The transaction sees what is there
-// now, also if it has read before. The lock lasts until its end.
+// ForUpdate locks what a transaction reads and is about to write. The transaction sees what is
+// there now, also if it has read before. The lock lasts until its end.
 const ForUpdate = " FOR UPDATE"
 
 // Membership reads what this server says of itself: nothing if the table is not there. locking may

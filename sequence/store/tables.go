@@ -128,7 +128,7 @@ func (s *Schema) lost(missing []string) (findings []error) {
 	seen := s.Seen.Load() != nil
 	isThere := func(name string) string {
 		if seen {
-			return "which was there before"
+			return "although it was there before"
 		}
 		return "while " + name + " is there"
 	}
