@@ -226,6 +226,28 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 	}
 }
 
+// A replica lags for longer than anybody waits. What it shows at last is what an earlier attempt has
+// asked for, and counts: else each attempt would ask for more, until the sequence is at its ceiling.
+func TestAWindowThatALateReplicaShowsIsOpened(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	m := e.join(t, "a", new(given), steadySize(1000))
+	m.take(t, "a", "photos", 1)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	take := func(thousands int) {
+		t.Helper()
+		if err := m.takeAll(t, "a", "photos", thousands); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(40) // more than half of a window
+	m.wantLog(t, "windows not raised")
+	e.Mend(t, 1)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	take(40)
+}
+
 func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T) {
 	e := startEstate(t, 2, "photos", "quiet")
 	all := &given{}

@@ -34,6 +34,9 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 	w = Window{Granted: l.Granted, First: position}
 	width := counter.Width
 	end := counter.windowEnd()
+	if !counter.Ticks && l.Wanted > l.Granted && l.Wanted >= position+width {
+		end = min(l.Wanted, counter.Max) // asked for before: nodes that lag may show it by now
+	}
 	if !counter.Fits || end-min(position, end) < width {
 		if !closed {
 			return w, ErrNoRoom
