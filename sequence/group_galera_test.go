@@ -356,6 +356,31 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	first.take(t, "first", "photos", 50)
 }
 
+// A node lets connections in, and commits nothing: it is the donor of another node, or a backup has
+// locked its tables. The next one serves.
+func TestANodeThatCommitsNothingIsLeftForAnotherOfItsCluster(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	m := e.join(t, "a", &given{}, steadySize(5), patience(time.Minute))
+	m.take(t, "a", "photos", 50)
+	conn, err := e.Nodes[0].DB(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.take(t, "a", "photos", 200)
+	if now := sequence.Inside(m.Sequences).First().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
+		t.Errorf("%v was chosen, want another than the one that is locked", now)
+	}
+	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A connection comes back to the pool after another one has found that the node is not writable. It
 // does not keep the proxy from looking for the next node.
 func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing.T) {

@@ -47,6 +47,9 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		if t.Outcome == store.OutcomeDone {
 			t = v.admit(ctx, name, epoch, low, t)
 		}
+		if v.Grouped() && (t.Outcome == store.OutcomeUnknown || t.Outcome == store.OutcomeLocked) {
+			v.Moved() // a node that lets connections in, and commits nothing: another may serve by now
+		}
 		result := ResultOf(t.Outcome, t.Err)
 		do, again := next(t.Outcome, number)
 		if do == remedyGive {
