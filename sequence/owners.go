@@ -93,8 +93,8 @@ func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
 }
 
 // publish takes over what changed of the owners. A column still owns a sequence whose row somebody
-// deleted, or that the server has lost: else each shard would give its keys. So does one that an
-// earlier process has kept.
+// deleted, or that the server has lost, or whose owner it has lost: else each shard would give its
+// keys. So does one that an earlier process has kept.
 func (c *ownedColumns) publish(n *follow.News) {
 	old := c.now.Load()
 	differs := old == nil || c.byName == nil
@@ -121,6 +121,12 @@ func (c *ownedColumns) publish(n *follow.News) {
 			differs = true
 		}
 		if c.byName[name] == owner {
+			continue
+		}
+		if n.Back && owner.IsZero() { // as after a fail-over that has lost an ALTER
+			column := c.byName[name].String()
+			c.log.Warn("owner of a sequence lost", logfield.Sequence(define.ShownName(name)), zap.String("column", column),
+				zap.String("remedy", "ALTER SEQUENCE "+define.Quote(define.ShownName(name))+" OWNED BY "+column))
 			continue
 		}
 		if is.Gone && !owner.IsZero() && !n.Several { // of several another may have the row

@@ -118,18 +118,7 @@ func TestAColumnStillOwnsASequenceThatTheServerHasLost(t *testing.T) {
 	dir := t.TempDir()
 	s := p.open(t, inState(dir))
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", OwnedBy: define.Column{Table: "photos", Column: "id"}})
-	owned := func(s *sequence.Sequences) (columns []string) {
-		if now := s.Owners(); now != nil {
-			for _, o := range now.List {
-				columns = append(columns, o.Column.String())
-			}
-		}
-		return columns
-	}
-	has := func(s *sequence.Sequences, want ...string) {
-		t.Helper()
-		eventually(t, fmt.Sprint(want, " own sequences"), func() bool { return slices.Equal(owned(s), want) })
-	}
+	has := func(s *sequence.Sequences, want ...string) { t.Helper(); wantOwners(t, s, want...) }
 	has(s, "photos.id")
 	for _, table := range []string{"sequence", "sequence_options", "sequence_version", "sequence_proxy"} {
 		p.exec(t, "DELETE FROM "+table)
@@ -149,4 +138,47 @@ func TestAColumnStillOwnsASequenceThatTheServerHasLost(t *testing.T) {
 	has(next, "albums.id", "photos.id")
 	mustCreate(t, next, sequence.CreateOptions{Name: "photos", Kind: kindOf(t, "BIT_REVERSED")})
 	has(next, "albums.id")
+}
+
+// wantOwners waits until these columns own sequences.
+func wantOwners(t *testing.T, s *sequence.Sequences, want ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprint(want, " own sequences"), func() bool { return slices.Equal(ownersOf(s), want) })
+}
+
+// ownersOf are the columns that own sequences.
+func ownersOf(s *sequence.Sequences) (columns []string) {
+	if now := s.Owners(); now != nil {
+		for _, o := range now.List {
+			columns = append(columns, o.Column.String())
+		}
+	}
+	return columns
+}
+
+// A fail-over loses the ALTER SEQUENCE that was made last. The column still owns its sequence, so
+// that no shard makes the key.
+func TestAColumnStillOwnsASequenceWhoseOwnerAFailOverHasLost(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	m := e.join(t, "a", new(given))
+	mustAlter(t, m.Sequences, "photos", sequence.Alteration{OwnedBy: &define.Column{}})
+	m.take(t, "a", "photos", 1)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	owner := define.Column{Table: "photos", Column: "id"}
+	mustAlter(t, m.Sequences, "photos", sequence.Alteration{OwnedBy: &owner})
+	wantOwners(t, m.Sequences, "photos.id")
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	m.take(t, "a", "photos", 50)
+	m.wantLog(t, "owner of a sequence lost")
+	if got := ownersOf(m.Sequences); len(got) != 1 {
+		t.Errorf("%q own sequences, want photos.id", got)
+	}
+	mustAlter(t, m.Sequences, "photos", sequence.Alteration{OwnedBy: &owner}) // the way out
+	wantOwners(t, e.join(t, "another", m.given).Sequences, "photos.id")
+	mustAlter(t, m.Sequences, "photos", sequence.Alteration{OwnedBy: &define.Column{}})
+	wantOwners(t, m.Sequences)
 }
