@@ -199,52 +199,46 @@ func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 	}
 }
 
-// A member is lost and removed. Who begins afterwards has keys of the present time, whatever number
-// the operator says, and as long as the epoch is near. A new day counts from 1.
+// A member is lost and removed. Who begins afterwards has keys of the present time, as long as the
+// epoch is near. A new day counts from 1.
 func TestALostMemberTakesNoTimeAlong(t *testing.T) {
 	yesterday := time.Now().UTC().Add(-24 * time.Hour).Format(time.DateOnly)
 	k := kindOf(t, "SNOWFLAKE EPOCH '"+yesterday+"' TICK '1ms' TIME BITS 43 WORKER BITS 8 COUNTER BITS 12")
-	for how, lost := range map[string]sequence.PlanChange{"FORCE": {Force: true}, "FORCE ABOVE": {Force: true, Above: 1 << 40}} {
-		t.Run(how, func(t *testing.T) {
-			e, l, days := newPlanEstate(t, 3, map[string]uint64{"users": 0}), new(keyLedger), new(textLedger)
-			clock := almanacAt(time.Now())
-			admin := e.open(t, patience(20*time.Second))
-			ceilingsAhead(admin, 1<<36)
-			mustCreate(t, admin, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
-			mustCreate(t, admin, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
-			e.change(t, admin, sequence.PlanChange{Add: e.addr(1)})
-			e.change(t, admin, sequence.PlanChange{Add: e.addr(2)})
-			wantNow(t, k, l.take(t, admin, "photos", 1))
-			days.take(t, admin, "po")
-			mustCreate(t, admin, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
-			l.take(t, admin, "dropped", 1)
-			if _, err := admin.Drop(t.Context(), []byte("dropped"), false); err != nil {
-				t.Fatal(err)
-			}
-			e.links[2].Cut()
-			lost.Remove = e.addr(2)
-			e.change(t, admin, lost)
-			late := e.open(t, patience(20*time.Second), func(o *sequence.Options) {
-				sequence.SetWall(o, clock.now)
-				sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockOff = 48 * time.Hour })
-			})
-			wantNow(t, k, l.take(t, late, "photos", 1))
-			if number := mustTake(t, late, "users", 1); number <= lost.Above {
-				t.Errorf("a counter goes on with %d, want more than %d", number, lost.Above)
-			}
-			mustCreate(t, late, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
-			wantNow(t, k, l.take(t, late, "dropped", 1))
-			days.take(t, late, "po")
-			clock.set(time.Now().Add(24 * time.Hour))
-			if key := days.take(t, late, "po"); !strings.Contains(key, "-0000") { // in a block of one of the members
-				t.Errorf("the first key of a new day is %s", key)
-			}
-		})
+	e, l, days := newPlanEstate(t, 3, map[string]uint64{"users": 0}), new(keyLedger), new(textLedger)
+	clock := almanacAt(time.Now())
+	admin := e.open(t, patience(20*time.Second))
+	ceilingsAhead(admin, 1<<36)
+	mustCreate(t, admin, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
+	mustCreate(t, admin, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	e.change(t, admin, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, admin, sequence.PlanChange{Add: e.addr(2)})
+	wantNow(t, k, l.take(t, admin, "photos", 1))
+	days.take(t, admin, "po")
+	mustCreate(t, admin, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
+	l.take(t, admin, "dropped", 1)
+	if _, err := admin.Drop(t.Context(), []byte("dropped"), false); err != nil {
+		t.Fatal(err)
+	}
+	e.links[2].Cut()
+	e.change(t, admin, sequence.PlanChange{Remove: e.addr(2), Force: true})
+	late := e.open(t, patience(20*time.Second), func(o *sequence.Options) {
+		sequence.SetWall(o, clock.now)
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockOff = 48 * time.Hour })
+	})
+	wantNow(t, k, l.take(t, late, "photos", 1))
+	if number := mustTake(t, late, "users", 1); number <= 1<<36 {
+		t.Errorf("a counter goes on with %d, want more than the ceiling of the lost member", number)
+	}
+	mustCreate(t, late, sequence.CreateOptions{Name: "dropped", Kind: k, Cover: 4})
+	wantNow(t, k, l.take(t, late, "dropped", 1))
+	days.take(t, late, "po")
+	clock.set(time.Now().Add(24 * time.Hour))
+	if key := days.take(t, late, "po"); !strings.Contains(key, "-0000") { // in a block of one of the members
+		t.Errorf("the first key of a new day is %s", key)
 	}
 }
 
-// A process has ticks of a worker whose member is lost. The operator says a number for counters,
-// which is below these ticks. The worker is not free before they have passed.
+// A process has ticks of a worker whose member is lost. The worker is not free before they have passed.
 func TestTheWorkerOfALostMemberIsNotFreeAtOnce(t *testing.T) {
 	const cover = 4
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
@@ -256,7 +250,7 @@ func TestTheWorkerOfALostMemberIsNotFreeAtOnce(t *testing.T) {
 	a := e.open(t, workerID(2), looksOften, patience(20*time.Second))
 	wantWorker(t, k, l, a, 2)
 	e.links[2].Cut()
-	e.change(t, admin, sequence.PlanChange{Remove: e.addr(2), Force: true, Above: 5000})
+	e.change(t, admin, sequence.PlanChange{Remove: e.addr(2), Force: true})
 	wantFree(t, e.open(t, workerID(2), looksOften, patience(20*time.Second)), time.Second, 34*cover*time.Second)
 	wantWorker(t, k, l, a, 2)
 }

@@ -45,8 +45,8 @@ type Coordinator struct {
 	// members were asked to accept the plan: it may be decided
 	accepting bool
 
-	// id of a member that is taken out and cannot be reached: the others may have recorded its
-	// ceilings
+	// id of a member that is taken out, cannot be reached, and kept to the ceilings that others have
+	// recorded
 	missing string
 
 	met map[string]*Met // by address, as they were last asked
@@ -148,8 +148,7 @@ func (c *Coordinator) decide() error {
 	if err != nil {
 		return err
 	}
-	said := word{above: c.asked.Above, recorded: c.plan.Interleave == InterleaveBlock || c.config.NoWriters}
-	return c.accept(floorsOf(all, said, c.config.Ahead), holders)
+	return c.accept(floorsOf(all, c.asked.Above, c.config.Ahead), holders)
 }
 
 // freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is

@@ -88,6 +88,9 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		case len(p.Members) == 1:
 			return p, define.BadOption("sequence server %s is the only one; add another one first", asked.Remove)
 		}
+		if asked.Above > 0 && p.hasCeilings(config) {
+			return p, define.BadOption("ABOVE n is for a server that applications count on; the others know how far %s may go: leave ABOVE out", asked.Remove)
+		}
 		p.Members = slices.Delete(p.Members, i, i+1)
 	}
 	for i := range p.Members {
@@ -195,6 +198,12 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 	}
 }
 
+// hasCeilings reports whether members give numbers only up to what others have recorded: unless
+// applications count there, too.
+func (p *Plan) hasCeilings(config *Config) bool {
+	return p.Interleave == InterleaveBlock || config.NoWriters
+}
+
 // checkWriters wants the operator's word that no application counts in the tables meanwhile.
 // Where several servers divide the numbers in blocks none can.
 func (p *Plan) checkWriters(asked Change, config *Config) error {
@@ -227,7 +236,9 @@ func (c *Coordinator) reachable() error {
 				Remedy:  "bring it back, or remove it first", Err: err,
 			}
 		default:
-			c.missing = m.ID
+			if c.plan.hasCeilings(&c.config) {
+				c.missing = m.ID
+			}
 			return c.mayMiss(m, err)
 		}
 	}
@@ -238,7 +249,7 @@ func (c *Coordinator) reachable() error {
 // members the other one may be told to take out this one. A home of an ORDER sequence that lives on
 // gives lower numbers than the others.
 func (c *Coordinator) mayMiss(m Member, why error) error {
-	ceilings := c.plan.Interleave == InterleaveBlock || c.config.NoWriters
+	ceilings := c.plan.hasCeilings(&c.config)
 	switch {
 	case c.asked.Force && (ceilings || c.asked.Above > 0):
 		return nil

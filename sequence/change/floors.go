@@ -6,17 +6,9 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// word is what the operator says of the member that is missing.
-type word struct {
-	above uint64 // a number above all that it can have given; 0: nothing
-	// recorded: nobody counted there but proxies, so it kept to the ceilings that others recorded
-	recorded bool
-}
-
-// floorsOf returns where a plan begins, by what frozen members gave, and by the operator's word. A
-// word is about counters. Ticks of a worker go by the recorded ceilings alone, and so does a
-// sequence that ends below that number, if it can.
-func floorsOf(all []Given, said word, ahead uint64) Floors {
+// floorsOf returns where a plan begins, by what frozen members gave. No member gives the number
+// above, nor one below; 0 is none.
+func floorsOf(all []Given, above, ahead uint64) Floors {
 	var floors []Floor
 	rows := make(map[string]bool)
 	ends := make(map[string]uint64) // by folded name
@@ -56,14 +48,7 @@ func floorsOf(all []Given, said word, ahead uint64) Floors {
 				at[g.Name] = i
 				floors = append(floors, Floor{Name: g.Name})
 			}
-			switch {
-			case ticks[Folded(g.Name)], said.recorded && endOf(g.Name) <= said.above:
-				floors[i].Floor = max(floors[i].Floor, g.UpTo)
-			case g.Recorded && said.above > 0: // the ceiling is far above
-				floors[i].Floor = max(floors[i].Floor, said.above)
-			default:
-				floors[i].Floor = max(floors[i].Floor, g.UpTo, said.above)
-			}
+			floors[i].Floor = max(floors[i].Floor, g.UpTo, above)
 		}
 	}
 	for i := range floors {
@@ -74,11 +59,7 @@ func floorsOf(all []Given, said word, ahead uint64) Floors {
 		}
 		f.Ceiling = segment.CeilingAbove(f.Floor, endOf(f.Name), far)
 	}
-	if said.recorded {
-		// Of a name that is not known now no number was given, as nobody has recorded a ceiling.
-		return Floors{Named: floors}
-	}
-	return Floors{Named: floors, Others: said.above}
+	return Floors{Named: floors, Others: above}
 }
 
 // Folded is the same for most names that a server takes for one.

@@ -80,12 +80,12 @@ type Report struct {
 type Change struct {
 	Add    string // "10.0.0.5:3306"
 	Remove string
-	// Force removes a member that cannot be reached. The operator must have switched it off: with
-	// Above, or where applications count in the table, numbers that it gives from now on would be
-	// given again, and of two the other may be told the same of this one.
+	// Force removes a member that cannot be reached. The operator must have switched it off: where
+	// applications count in the table, numbers that it gives from now on would be given again, and
+	// of two the other may be told the same of this one.
 	Force bool
-	// Above is a number above all that it can have given, from which counters go on; 0: above the
-	// ceilings that others have recorded for it.
+	// Above is where applications count in the table: a number above all that it can have given.
+	// Elsewhere it is 0, as others have recorded its ceilings.
 	Above uint64
 	// WritersStopped is the operator's word that no application counts in the tables until the
 	// change has ended.

@@ -110,8 +110,6 @@ type Gave struct {
 	Missing bool
 	// the numbers are a time, of which nobody has many: no ceiling is ahead of them
 	Ticks bool
-	// it is a ceiling that this one has recorded for the member that is missing
-	Recorded bool
 }
 
 // Given is what a frozen server gave.

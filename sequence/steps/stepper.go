@@ -97,7 +97,7 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 	}
 	add(change.Gave{}, "SELECT `name`, `floor` FROM "+s.Table.Options+" WHERE `floor` > 0")
 	if missing != "" {
-		add(change.Gave{Recorded: true}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
+		add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 	}
 	if err == nil && !was.RemovedBefore(p) { // else the others took them over, and it does not hear who goes
 		given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")

@@ -192,7 +192,7 @@ func (m *Member) gave(p *change.Plan, missing string) (given change.Given) {
 		case of.Giver == m.ID && m.Count > 1 && l.Granted > 0 && (saved == nil || saved.Saved == nil):
 			given.Names = append(given.Names, change.Gave{Name: of.Name, UpTo: l.Granted, Missing: true})
 		case of.Giver == missing:
-			given.Names = append(given.Names, change.Gave{Name: of.Name, UpTo: l.Wanted, Recorded: true})
+			given.Names = append(given.Names, change.Gave{Name: of.Name, UpTo: l.Wanted})
 		}
 	}
 	for name, floor := range m.Floors {
