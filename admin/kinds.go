@@ -67,13 +67,14 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	return k, nil
 }
 
-// uncounted refuses a counter's options, for a kind without a counter.
+// uncounted refuses a counter's options, for a kind without a counter. Those that SHOW CREATE
+// SEQUENCE prints are let pass.
 func uncounted(asked *ddl.Sequence) error {
 	for _, o := range [...]struct {
 		name string
 		n    ddl.Number
 	}{{"START", asked.Start}, {"MINVALUE", asked.Min}, {"MAXVALUE", asked.Max}, {"CACHE", asked.Cache}, {"OUTAGE_COVER", asked.Cover}} {
-		if o.n.Given {
+		if o.n.Given && (o.n.Value != 1 || o.name != "START" && o.name != "MINVALUE") {
 			return fmt.Errorf("%s %d says something of a counter, and UUIDs are of none: leave it out", o.name, o.n.Value)
 		}
 	}

@@ -159,6 +159,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(highest), Cache: deref(cacheOf(asked)),
 		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
 		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes, Unowned: asked.HasOwner && len(asked.OwnerTable) == 0,
+		Adaptive: asked.Cache.Default,
 	}
 	if o.Kind, err = kindOf(name, asked); err != nil {
 		return nil, err

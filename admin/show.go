@@ -231,6 +231,9 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	fmt.Fprintf(&b, " increment by %d", d.Increment)
 	switch d.Cache {
 	case 0: // adaptive
+		if d.Kind.Resets() {
+			b.WriteString(" cache default")
+		}
 	case 1:
 		b.WriteString(" nocache")
 	default:

@@ -57,23 +57,43 @@ func TestWhatSHOWCREATESEQUENCEPrintsMakesTheSame(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".`t``1` (`a.b` BIGINT UNSIGNED PRIMARY KEY)")
 	c := e.Conn(t, e.Schemas[0], nil)
-	for i, mode := range []string{"", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"} {
+	made := 0
+	same := func(mode, options string) {
+		t.Helper()
+		made++
+		name := fmt.Sprintf("a`b %d", made) // another name, because numbers of a name go on above those of a dropped sequence
+		quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
+		exec(t, c, "CREATE OR REPLACE SEQUENCE "+quoted+" "+options)
+		first := createdAs(t, c, name)
+		exec(t, c, "DROP SEQUENCE "+quoted, first)
+		if second := createdAs(t, c, name); second != first || strings.Contains(options, "cache default") && strings.Contains(first, "nocache") {
+			t.Errorf("%s, %s:\ngot  %s\nwant %s", mode, options, second, first)
+		}
+		exec(t, c, "DROP SEQUENCE "+quoted) // another one of them may have its column
+	}
+	for _, mode := range []string{"", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"} {
 		exec(t, c, "SET sql_mode = '"+mode+"'")
-		for j, options := range append(definitions,
+		for _, options := range append(definitions,
 			"", "cache default", "as int unsigned", "as bigint", "json_safe", "order cache 5", "outage_cover 604800", "maxvalue 18446744073709551615",
 			"owned by "+e.Schemas[0]+".`t``1`.`a.b`", "owned by `t``1`.`a.b` comment 'x\ny'", "minvalue 5", "increment 3 start 7",
-			"minvalue 9 start 17000000000000000000",
+			"minvalue 9 start 17000000000000000000", "format 'a\"b{n}'",
 		) {
-			name := fmt.Sprintf("a`b %d.%d", i, j) // another name, because numbers of a name go on above those of a dropped sequence
-			quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
-			exec(t, c, "CREATE OR REPLACE SEQUENCE "+quoted+" "+options)
-			first := createdAs(t, c, name)
-			exec(t, c, "DROP SEQUENCE "+quoted, first)
-			if second := createdAs(t, c, name); second != first {
-				t.Errorf("%s, %s:\ngot  %s\nwant %s", mode, options, second, first)
-			}
-			exec(t, c, "DROP SEQUENCE "+quoted) // another one of them may have its column
+			same(mode, options)
 		}
+	}
+	for _, options := range []string{
+		"uuid", "uuid version 4 binary comment 'x'", "bit_reversed json_safe", "bit_reversed skip range 1 to 9 cache 7", "rotate 1 digits 9 start 5 maxvalue 900",
+		"shard bits 4 owned by `t``1`.`a.b`", "format 'PO-{yyMMdd}-{n:6}' time zone 'Asia/Shanghai' widen order",
+		"format '{yyyyMMdd}{n:4}' reset daily", "format '{yyyy}{n:4}' reset yearly outage_cover 60", "format '{yyyy}{n:4}' reset yearly cache 9",
+		"format '{yyyyMM}{n:4}' reset monthly cache default", "snowflake", "snowflake epoch '2020-01-01' time bits 40 outage_cover 60 comment 'x'",
+	} {
+		same("ANSI_QUOTES", options)
+	}
+	exec(t, c, "CREATE SEQUENCE days FORMAT '{yyyyMMdd}{n:4}' RESET DAILY", "ALTER SEQUENCE days CACHE DEFAULT")
+	first := createdAs(t, c, "days")
+	exec(t, c, "DROP SEQUENCE days", first)
+	if second := createdAs(t, c, "days"); second != first || strings.Contains(first, "nocache") {
+		t.Errorf("RESET with CACHE DEFAULT:\ngot  %s\nwant %s", second, first)
 	}
 }
 

@@ -13,6 +13,7 @@ type CreateOptions struct {
 	Max         uint64 // as far as the column goes by default
 	Start       uint64 // Min by default
 	Cache       uint64
+	Adaptive    bool // CACHE DEFAULT, also for a kind that has NOCACHE if nothing is said
 	Cycle       bool
 	Comment     string
 	OwnedBy     Column
@@ -37,12 +38,7 @@ func (o *CreateOptions) Definition() Definition {
 		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
 		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
 	}
-	return d.created()
-}
-
-// created is d with the defaults of a new sequence filled in.
-func (d Definition) created() Definition {
-	if d.Kind.Resets() && d.Cache == 0 && d.Cover == 0 {
+	if d.Kind.Resets() && d.Cache == 0 && d.Cover == 0 && !o.Adaptive {
 		d.Cache = 1 // people count these keys, and ask where one is that is missing
 	}
 	return d.Filled()
