@@ -68,7 +68,7 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 	if !k.IsPlain() && !k.IsText() && o.limit < k.MaxKey() {
 		return o, wrongColumn(c, "it holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
 	}
-	return o, nil
+	return o, o.early(c, k)
 }
 
 // atEnd refuses a key that is the last number of a sequence, up to end: the sequence would give
@@ -114,9 +114,7 @@ func compared(ctx context.Context, by proxy.Caller, d *sequence.Definition, at *
 	if endsBelow(d, at, end) {
 		end -= (end-at.After)%max(d.Increment, 1) + 1
 	}
-	if !d.Kind.IsPlain() {
-		end = min(end, max(at.Last, d.Kind.MaxCounter()/2)) // checkOne takes others for foreign
-	}
+	end = min(end, lastOwn(d.Kind, at.Last)) // sayHighest takes others for foreign
 	all := highest(ctx, by, d.OwnedBy, d.Kind, math.MaxUint64)
 	var beyond []backend.Highest
 	for _, h := range all {
@@ -278,7 +276,7 @@ func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *
 		c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
 	case d.Kind.Resets():
 		c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
-	case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
+	case h.Value > lastOwn(d.Kind, state.Last):
 		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
 			h.Shard, h.Table, d.OwnedBy.Column, h.Value)
 	case h.Value <= state.Limit && endsBelow(d, state, h.Value):

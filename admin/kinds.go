@@ -145,15 +145,45 @@ func (o *owned) ends(k kind.Kind) uint64 {
 	return o.limit
 }
 
-// foreign reports whether a column has keys that no kind has made. Such a key's counter is so high
-// that a sequence above it would soon run out.
-func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
+// lastOwn returns the highest counter that may be of a key of a sequence's own, where the sequence
+// stands at last. Above it, so high that the sequence would soon run out, is what looks like the
+// counter in a key that no kind has made.
+func lastOwn(k kind.Kind, last uint64) uint64 {
+	if k.IsPlain() || k.HasClock() {
+		return math.MaxUint64
+	}
+	return max(last, k.MaxCounter()/2)
+}
+
+// foreign reports whether a column has keys that no kind has made; see lastOwn.
+func (o *owned) foreign(k kind.Kind, last uint64) bool { return o.floor > lastOwn(k, last) }
+
+// allOwn refuses a column with such keys, for a sequence that there is.
+func (o *owned) allOwn(c sequence.Column, k kind.Kind, last uint64) error {
+	if !o.foreign(k, last) {
+		return nil
+	}
+	return wrongColumn(c, "it has keys that are not of kind %v: %s, and at %d the sequence ends: DELETE the row if it is an odd one, or "+
+		"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", k, o.where, k.MaxCounter())
+}
+
+// mostAhead is how far the clocks of others may be ahead that gave keys with the time.
+const mostAhead = time.Hour
+
+// early refuses keys of SNOWFLAKE that are of a time to come: the sequence would wait for it.
+func (o *owned) early(c sequence.Column, k kind.Kind) error {
+	if !k.HasClock() || k.TimeOf(o.floor).Before(time.Now().Add(mostAhead)) {
+		return nil
+	}
+	return wrongColumn(c, "%s, which would be of %s, and until then there were no keys: CREATE a SEQUENCE with the EPOCH that those keys have, or DELETE the row if it is an odd one",
+		o.where, k.TimeOf(o.floor).Format(kind.TimeLayout))
+}
 
 // readNewlyOwned is readOwned for a new sequence of kind k. If the column has keys of another kind,
 // the returned kind skips them, so that they do not come again.
 func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, kind.Kind, error) {
 	o, err := readOwned(ctx, by, c, k, end)
-	if err != nil || !o.foreign(k) {
+	if err != nil || !o.foreign(k, 0) {
 		return o, k, err
 	}
 	plain, err := readOwned(ctx, by, c, kind.Kind{}, math.MaxUint64)
@@ -169,7 +199,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 		if o, err = readOwned(ctx, by, c, skips, end); err != nil {
 			return o, k, err
 		}
-		if o.foreign(skips) { // such keys are still being written
+		if o.foreign(skips, 0) { // such keys are still being written
 			err = fmt.Errorf("the counter of another key would be %d, and at %d the sequence ends", o.floor, k.MaxCounter())
 		}
 	}

@@ -173,7 +173,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		// for.
 		def := o.Definition()
 		end := def.Limit(math.MaxUint64)
-		is, there, err := s.existing(ctx, &o)
+		is, last, there, err := s.existing(ctx, &o)
 		switch {
 		case err != nil:
 			return nil, err
@@ -181,7 +181,9 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 			return existsNote(name), nil
 		case there && !asked.Kind.SkipTo.Given && is.WithoutSkip() == o.Kind:
 			o.Kind = is
-			keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind, end)
+			if keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind, end); err == nil {
+				err = keys.allOwn(o.OwnedBy, is, last)
+			}
 		default:
 			keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind, end)
 		}
@@ -212,19 +214,19 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	return &protocol.Table{}, nil
 }
 
-// existing returns the kind of the sequence if it exists already.
-func (s *Sequences) existing(ctx context.Context, o *sequence.CreateOptions) (k kind.Kind, there bool, err error) {
+// existing returns the kind of the sequence if it exists already, and where it stands.
+func (s *Sequences) existing(ctx context.Context, o *sequence.CreateOptions) (k kind.Kind, last uint64, there bool, err error) {
 	if !o.IfNotExists && !o.OrReplace {
-		return k, false, nil
+		return k, 0, false, nil
 	}
-	d, _, err := s.sequences.Describe(ctx, []byte(o.Name))
+	d, at, err := s.sequences.Describe(ctx, []byte(o.Name))
 	switch {
 	case errors.Is(err, sequence.ErrUnknown):
-		return k, false, nil
+		return k, 0, false, nil
 	case err != nil:
-		return k, false, err
+		return k, 0, false, err
 	}
-	return d.Kind, true, nil
+	return d.Kind, at.Last, true, nil
 }
 
 func existsNote(name string) *protocol.Table {
@@ -256,9 +258,8 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 				return nil, err
 			}
 		}
-		if keys.foreign(d.Kind) {
-			return nil, wrongColumn(*a.OwnedBy, "it has keys that are not of kind %v: %s, and at %d the sequence ends: "+
-				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
+		if err := keys.allOwn(*a.OwnedBy, d.Kind, at.Last); err != nil {
+			return nil, err
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
 		if *a.OwnerMax != 0 && *a.OwnerMax <= at.Last && at.After != 0 && !d.Cycle && !a.Force {

@@ -257,7 +257,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "SNOWFLAKE ORDER", []string{"ORDER", "leave it out"}},
 		{1210, "SNOWFLAKE SKIP RANGE 1 TO 5", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SNOWFLAKE OWNED BY narrow.id", []string{"2147483647", "wider"}},
-		{1210, "SNOWFLAKE OWNED BY far.id", []string{"column 'far.id'", "keys up to 9000000000000000001", "not of kind SNOWFLAKE", "want BIT_REVERSED or ROTATE"}},
+		{1210, "SNOWFLAKE OWNED BY far.id", []string{"column 'far.id'", "would be of 2093-12-30", "EPOCH", "DELETE the row"}},
 		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
 		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
@@ -617,6 +617,82 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 		t.Errorf("REPAIR says %v", rows)
 	}
 	exec(t, c, "INSERT INTO photos () VALUES ()")
+}
+
+// Keys of another EPOCH, as of Twitter's, would be of a time that a sequence waits for.
+func TestASnowflakeWaitsForNoKeysOfAnotherEpoch(t *testing.T) {
+	const epoch = "2010-11-04T01:42:54.657Z"
+	now := time.Now()
+	old, err := kind.Parse("SNOWFLAKE EPOCH '" + epoch + "' TICK '1ms' TIME BITS 41 WORKER BITS 10 COUNTER BITS 12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// More than half of its ticks are over.
+	half := "SNOWFLAKE EPOCH '" + now.AddDate(-20, 0, 0).UTC().Format(time.DateOnly) + "' TICK '1s' TIME BITS 30 WORKER BITS 10 COUNTER BITS 12"
+	late, err := kind.Parse(half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(k kind.Kind) uint64 { return k.Key(k.TickAt(now.Add(-10*time.Second).UnixNano()), 7) }
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE tweets (id BIGINT PRIMARY KEY)", fmt.Sprintf("INSERT INTO tweets VALUES (%d)", key(old)),
+		"CREATE TABLE late (id BIGINT PRIMARY KEY)", fmt.Sprintf("INSERT INTO late VALUES (%d)", key(late)))
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE ids SNOWFLAKE", "SELECT NEXTVAL('ids')")
+	for _, text := range []string{
+		"ALTER SEQUENCE ids OWNED BY tweets.id", "CREATE OR REPLACE SEQUENCE ids SNOWFLAKE OWNED BY tweets.id", "CREATE SEQUENCE others SNOWFLAKE OWNED BY tweets.id",
+	} {
+		wantError(t, c, 1210, text, "column 'tweets.id'", "would be of 20", "CREATE a SEQUENCE with the EPOCH that those keys have")
+	}
+	exec(t, c, "SELECT NEXTVAL('ids')")
+	for name, clause := range map[string]string{"tweets": "SNOWFLAKE EPOCH '" + epoch + "'", "late": half} {
+		exec(t, c, "CREATE SEQUENCE "+name+" "+clause+" OWNED BY "+name+".id", "INSERT INTO "+name+" () VALUES ()", "ALTER SEQUENCE "+name+" OWNED BY "+name+".id",
+			"INSERT INTO "+name+" () VALUES ()")
+		if got := value(t, c, "SELECT COUNT(*) FROM "+name); got != "3" {
+			t.Errorf("%s: got %s rows, want 3", name, got)
+		}
+	}
+}
+
+// A row whose key another program chose may look like a key with any counter. It ends no sequence.
+func TestAKeyThatASequenceNeverGaveDoesNotEndIt(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE photos (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE rotated (id INT PRIMARY KEY, n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	k, err := kind.Parse("SHARD BITS 5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	insert := func(what string, want uint64) {
+		t.Helper()
+		n++
+		exec(t, c, fmt.Sprintf("INSERT INTO photos (n) VALUES (%d)", n))
+		if got := keyOf(t, k, value(t, c, fmt.Sprintf("SELECT id FROM photos WHERE n = %d", n))); got != want {
+			t.Errorf("%s: got the counter %d, want %d", what, got, want)
+		}
+	}
+	exec(t, c, "CREATE SEQUENCE photos SHARD BITS 5 NOCACHE OWNED BY photos.id", fmt.Sprintf("INSERT INTO photos VALUES (%d, 0)", k.Key(70, 9)))
+	insert("behind a key of its own", 71)
+	exec(t, c, "INSERT INTO photos VALUES (9223372036854775807, 0), (576460752303423486, 0)")
+	insert("behind keys of others", 72)
+	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "hardly one that the sequence gave") {
+		t.Errorf("REPAIR says %v", rows)
+	}
+	insert("after REPAIR", 73)
+	const again = "CREATE OR REPLACE SEQUENCE photos SHARD BITS 5 NOCACHE OWNED BY photos.id"
+	exec(t, c, "DELETE FROM photos WHERE id = 9223372036854775807")
+	wantError(t, c, 1210, again, "counters go up to 288230376151711742", "not of kind SHARD BITS 5", "DELETE the row if it is an odd one")
+	insert("after the error", 74)
+	exec(t, c, "DELETE FROM photos WHERE id = 576460752303423486", again)
+	insert("made again", 75)
+
+	// What it gave is its own, also above half of all.
+	exec(t, c, "CREATE SEQUENCE rotated ROTATE 1 DIGITS 3 NOCACHE START WITH 600", "INSERT INTO rotated VALUES (NEXTVAL('rotated'), 1)",
+		"ALTER SEQUENCE rotated OWNED BY rotated.id", "INSERT INTO rotated (n) VALUES (2)")
+	if got := value(t, c, "SELECT id FROM rotated WHERE n = 2"); got != "160" {
+		t.Errorf("above half: got the key %s, want 160, of the counter 601", got)
+	}
 }
 
 // A key of SNOWFLAKE is LAST_INSERT_ID(key) in each way that a number may be asked for, and rows

@@ -18,8 +18,9 @@ import (
 // step), so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's
-// maximum changes nothing. Of several sequence servers all that can be reached are moved. Where
-// keys do not rise with their counter, no counter is moved.
+// maximum changes nothing, nor does one of SHARD BITS whose counter would be above half of all. Of
+// several sequence servers all that can be reached are moved. Where keys do not rise with their
+// counter, no counter is moved.
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
@@ -68,6 +69,9 @@ func (s *Sequences) takeOut(q *sequence, numbers []uint64) (highest uint64) {
 		return 0 // the counter of a key of somebody else's may be anywhere
 	}
 	end := q.numbers.Highest()
+	if !q.kind.IsPlain() { // the low bits of a key of somebody else's may be any number
+		end = min(end, max(spent, q.kind.MaxCounter()/2))
+	}
 	for _, n := range numbers {
 		if n <= end { // what is above its maximum the sequence never gives
 			highest = max(highest, n)
