@@ -179,6 +179,19 @@ func (o *owned) early(c sequence.Column, k kind.Kind) error {
 		o.where, k.TimeOf(o.floor).Format(kind.TimeLayout))
 }
 
+// uncompared returns a warning about keys that are in a column already, or "" for a kind whose keys
+// are compared with its counter. Servers show the first 128 bytes of it.
+func uncompared(c sequence.Column, k kind.Kind) string {
+	period := ""
+	switch {
+	case k.Resets():
+		period = " in this period"
+	case !k.IsText() || !k.Counts():
+		return ""
+	}
+	return fmt.Sprintf("the keys in %s are not compared: if there are some, say RESTART WITH n, with n above their counters%s", c, period)
+}
+
 // readNewlyOwned is readOwned for a new sequence of kind k. If the column has keys of another kind,
 // the returned kind skips them, so that they do not come again.
 func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind, end uint64) (owned, kind.Kind, error) {

@@ -211,6 +211,16 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	case o.Cycle:
 		return cycleNote(), nil
 	}
+	var notes []string
+	if note := uncompared(o.OwnedBy, o.Kind); note != "" && !o.OwnedBy.IsZero() && (!asked.Start.Given || o.Kind.Resets()) {
+		notes = append(notes, note)
+	}
+	if most := o.Kind.MaxCounter(); most < made.Round {
+		notes = append(notes, fmt.Sprintf("%d counters are no block for each sequence server: while one is away there may be no key; want more digits", most))
+	}
+	if notes != nil {
+		return noted(mysql.ER_UNKNOWN_ERROR, "%s", strings.Join(notes, "; ")), nil
+	}
 	return &protocol.Table{}, nil
 }
 
@@ -240,6 +250,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		return nil, err
 	}
 	var keys owned
+	var note string
 	if a.OwnedBy != nil {
 		a.OwnerMax = new(uint64)
 	}
@@ -265,7 +276,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		if *a.OwnerMax != 0 && *a.OwnerMax <= at.Last && at.After != 0 && !d.Cycle && !a.Force {
 			return nil, wrongColumn(*a.OwnedBy, "it holds numbers up to %d, and the sequence stands at %d, so it would give none: make the column wider", *a.OwnerMax, at.Last)
 		}
-		a.Floor = keys.floor
+		a.Floor, note = keys.floor, uncompared(*a.OwnedBy, d.Kind)
 	}
 	done, err := s.sequences.Alter(ctx, name, a)
 	switch {
@@ -277,6 +288,8 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		return cycleNote(), nil
 	case asked.Restart:
 		return &protocol.Table{OK: protocol.OK{Info: fmt.Sprintf("sequence continues at %d", done.Next)}}, nil
+	case note != "":
+		return noted(mysql.ER_UNKNOWN_ERROR, "%s", note), nil
 	}
 	return &protocol.Table{}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/sequence/kind"
+	"seqproxy/test/mysqltest"
 )
 
 // clausesOfKinds are those of CREATE SEQUENCE, with a check of each.
@@ -348,6 +349,8 @@ func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
 		wantError(t, c, 1235, "SELECT LASTVAL('"+name+"')", "LASTVAL of sequence "+name, "keep the key that NEXTVAL gave")
 		wantError(t, c, 1235, "SELECT NEXTVAL('"+name+"') FROM r", "sequence "+name, "take the keys one by one")
 	}
+	exec(t, c, "CREATE SEQUENCE unused FORMAT 'a{n:6}'", "DROP SEQUENCE unused")
+	wantError(t, c, 1235, "CREATE SEQUENCE unused FORMAT 'b{n:6}'", "another kind", "create a sequence of another name")
 	exec(t, c, "CREATE SEQUENCE one FORMAT '{n:1}' START WITH 9", "SELECT NEXTVAL('one')")
 	wantError(t, c, 4084, "SELECT NEXTVAL('one')", "'one' has run out")
 }
@@ -582,6 +585,12 @@ func TestATableWithKeysGetsAKind(t *testing.T) {
 		t.Errorf("CREATE says %s", got)
 	}
 	insert("sharded", 3)
+	create("rotated9")
+	exec(t, c, "CREATE SEQUENCE rotated9 ROTATE 1 DIGITS 9 OWNED BY rotated9.id")
+	if got := warning(); !strings.Contains(got, "begins at 9901") || strings.Contains(createOf(t, e, "rotated9"), "skip") {
+		t.Errorf("CREATE says %s", got)
+	}
+	insert("rotated9", 3)
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE later (id BIGINT PRIMARY KEY, n INT)", "INSERT INTO later VALUES (1, 1), (2, 1), (3, 1)")
 	exec(t, c, "CREATE SEQUENCE later BIT_REVERSED")
 	wantError(t, c, 1210, "ALTER SEQUENCE later OWNED BY later.id", "not of kind BIT_REVERSED", "another name")
@@ -692,6 +701,42 @@ func TestAKeyThatASequenceNeverGaveDoesNotEndIt(t *testing.T) {
 		"ALTER SEQUENCE rotated OWNED BY rotated.id", "INSERT INTO rotated (n) VALUES (2)")
 	if got := value(t, c, "SELECT id FROM rotated WHERE n = 2"); got != "160" {
 		t.Errorf("above half: got the key %s, want 160, of the counter 601", got)
+	}
+}
+
+// With several sequence servers, few digits are those of one of them.
+func TestAKindWithFewCountersOnSeveralSequenceServersIsWarnedOf(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
+	var schema string
+	e := newEnv(t, setup{
+		Servers: servers[:1],
+		Sequence: func(o *sequence.Options) {
+			schema = o.Servers[0].Database
+			o.Interleave, o.CreateTable, o.NoDirectWriters, o.Block = sequence.InterleaveBlock, true, true, 100
+			o.Servers[0].User, o.Servers[0].Password = "root", ""
+			o.Servers = append(o.Servers, sequence.ServerOptions{Addr: servers[1].Addr(), User: "root", Database: schema})
+			divide(t, *o)
+		},
+	})
+	c := e.Conn(t, schema, nil)
+	exec(t, c, "CREATE TABLE bills (no CHAR(6) PRIMARY KEY)")
+	for text, want := range map[string]string{
+		"few FORMAT '{n:2}'":                        "99 counters are no block for each sequence server: while one is away there may be no key; want more digits]",
+		"days FORMAT '{yyyyMMdd}{n:2}' RESET DAILY": "99 counters are no block",
+		"many FORMAT '{n:3}'":                       "",
+		"plain MAXVALUE 99":                         "",
+	} {
+		exec(t, c, "CREATE SEQUENCE "+text)
+		_, rows := table(t, c, "SHOW WARNINGS")
+		if got := fmt.Sprint(rows); !strings.Contains(got, want) || want == "" && len(rows) != 0 {
+			t.Errorf("CREATE SEQUENCE %s: warned %s, want %q", text, got, want)
+		}
+	}
+	out := e.CLI(t, e.Addr(), schema, "CREATE SEQUENCE bills FORMAT 'INV{n:2}' OWNED BY bills.no;\n")
+	for _, want := range []string{"the keys in bills.no are not compared", "; 99 counters are no block"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the command-line client does not print %q:\n%s", want, out)
+		}
 	}
 }
 

@@ -441,6 +441,41 @@ func TestAKeyIsJoinedToNothing(t *testing.T) {
 	}
 }
 
+// OWNED BY does not compare texts, nor a counter that begins again, and says so.
+func TestOWNEDBYWarnsOfKeysThatItDoesNotCompare(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE po (no VARCHAR(36) PRIMARY KEY, id BIGINT)", "INSERT INTO po VALUES ('PO-000990', 20261130000990)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE later FORMAT 'PO-{n:6}'", "CREATE SEQUENCE dated FORMAT '{yyyyMMdd}{n:6}' RESET DAILY")
+	const compared = " are not compared: if there are some, say RESTART WITH n, with n above their counters"
+	for _, test := range []struct{ statement, want string }{
+		{"CREATE SEQUENCE po FORMAT 'PO-{n:6}' OWNED BY po.no", "the keys in po.no" + compared + "]"},
+		{"ALTER SEQUENCE po OWNED BY NONE", ""},
+		{"CREATE SEQUENCE above FORMAT 'PO-{n:6}' START WITH 991 OWNED BY po.no", ""},
+		{"ALTER SEQUENCE above OWNED BY NONE", ""},
+		{"CREATE SEQUENCE numbers FORMAT '{n:14}' OWNED BY po.id", "sequence begins at 20261130000991"},
+		{"ALTER SEQUENCE numbers OWNED BY NONE", ""},
+		{"CREATE SEQUENCE days FORMAT '{yyyyMMdd}{n:6}' RESET DAILY START WITH 5 OWNED BY po.id", "po.id" + compared + " in this period]"},
+		{"ALTER SEQUENCE days OWNED BY NONE", ""},
+		{"ALTER SEQUENCE dated OWNED BY po.id", "po.id" + compared + " in this period]"},
+		{"ALTER SEQUENCE dated OWNED BY NONE", ""},
+		{"ALTER SEQUENCE later OWNED BY po.no", "po.no" + compared + "]"},
+		{"ALTER SEQUENCE later OWNED BY po.no RESTART WITH 991", ""},
+		{"ALTER SEQUENCE later CACHE 5", ""},
+		{"ALTER SEQUENCE later OWNED BY NONE", ""},
+		{"CREATE SEQUENCE u UUID OWNED BY po.no", ""},
+	} {
+		exec(t, c, test.statement)
+		_, rows := table(t, c, "SHOW WARNINGS")
+		if got := fmt.Sprint(rows); !strings.Contains(got, test.want) || test.want == "" && len(rows) != 0 {
+			t.Errorf("%s: warned %s, want %q", test.statement, got, test.want)
+		}
+	}
+	if got := value(t, c, "SELECT NEXTVAL('later')"); got != "PO-000991" {
+		t.Errorf("got %s, want PO-000991", got)
+	}
+}
+
 // A key that was used by hand is passed over.
 func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	e := newEnv(t, setup{})

@@ -26,6 +26,7 @@ type Created struct {
 	// numbers up to it may have been given before, by a sequence of that name, and Floor is below;
 	// else 0
 	Given uint64
+	Round uint64 // the numbers of a block of each of several members; 0: they have no blocks
 }
 
 // New is a sequence that is to be made.
@@ -96,6 +97,9 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 		return made, err
 	}
 	made.Replaced = g.live
+	if h := g.all[0].h; h.InBlocks() {
+		made.Round = h.Count * h.Block
+	}
 	limit := g.highest()
 	if err := def.Check(limit); err != nil {
 		return made, err
