@@ -238,7 +238,8 @@ func TestALostMemberTakesNoTimeAlong(t *testing.T) {
 	}
 }
 
-// A process has ticks of a worker whose member is lost. The worker is not free before they have passed.
+// A process has ticks of a worker whose member is lost. The worker is not free before they have
+// passed.
 func TestTheWorkerOfALostMemberIsNotFreeAtOnce(t *testing.T) {
 	const cover = 4
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})

@@ -226,8 +226,8 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 	}
 }
 
-// A replica lags for longer than anybody waits. What it shows at last is what an earlier attempt has
-// asked for, and counts: else each attempt would ask for more, until the sequence is at its ceiling.
+// A replica lags for longer than anybody waits. What it shows at last is what an earlier attempt
+// has asked for, and counts: else each attempt would ask for more, until the ceiling is reached.
 func TestAWindowThatALateReplicaShowsIsOpened(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	m := e.join(t, "a", new(given), steadySize(1000))

@@ -10,8 +10,8 @@ import (
 )
 
 // The operator says FORCE with a number that is too low: the removed server, where applications
-// count, has gone on and gives higher ones. When it is back that is reported, so that an operator can compare the keys; and from
-// then on no number repeats.
+// count, has gone on and gives higher ones. When it is back that is reported, so that an operator
+// can compare the keys; and from then on no number repeats.
 func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "quiet": 100}), newGivenEver()
 	core, logs := observer.New(zap.ErrorLevel)

@@ -118,7 +118,7 @@ func (a *takeover) prepare(chosen Record, others []Look, over Holder) error {
 	case cluster && mine.Term == 0 && elsewhere.Term != 0:
 		return fmt.Errorf("%w: what %s has recorded, it has in a moment, or is no copy", ErrOvertaken, at)
 	case a.previous.Term == 0 && len(away) > 0 && !cluster:
-		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", g.Count, strings.Join(away, "; "))
+		return fmt.Errorf("the first time all %d nodes of the sequence server must be there, or be left out of `nodes`: %s", g.Count, strings.Join(away, "; "))
 	case mine.Term == 0 && elsewhere.Term != 0:
 		return &NoCopyError{Holder: elsewhere.ID}
 	}

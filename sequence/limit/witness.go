@@ -10,7 +10,7 @@ import (
 
 // Why a node does not count as a witness.
 var (
-	ErrNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, or from another server")
+	ErrNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, from another server, or leaves the schema out")
 	ErrSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
 	ErrStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
 	ErrNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
@@ -136,7 +136,7 @@ type SeenError struct {
 func (e *SeenError) Error() string {
 	var text strings.Builder
 	nodes, remedy := "other nodes", "have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, "+
-		"but not before the log says that the present primary holds the sequences"
+		"but not before the log says that the present primary holds the sequences (docs: Groups)"
 	if e.Cluster {
 		nodes, remedy = "nodes", "have them be members of the cluster that are in step and flush at commit; nodes that are gone for good may be replaced in "+
 			"`nodes` of every proxy by others that have joined it (docs: A cluster)"
