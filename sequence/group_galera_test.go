@@ -362,6 +362,8 @@ func TestANodeThatCommitsNothingIsLeftForAnotherOfItsCluster(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	m := e.join(t, "a", &given{}, steadySize(5), patience(time.Minute))
 	m.take(t, "a", "photos", 50)
+	v := sequence.Inside(m.Sequences).First()
+	locked := v.Current()
 	conn, err := e.Nodes[0].DB(t, "").Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -373,8 +375,12 @@ func TestANodeThatCommitsNothingIsLeftForAnotherOfItsCluster(t *testing.T) {
 		}
 	}
 	m.take(t, "a", "photos", 200)
-	if now := sequence.Inside(m.Sequences).First().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
+	now := v.Current()
+	if now == nil || now.Addr == e.linkOf(m, 0) {
 		t.Errorf("%v was chosen, want another than the one that is locked", now)
+	}
+	if v.MovedFrom(locked); v.Current() != now { // as an attempt says that ends late
+		t.Error("the node that serves was given up for a failure of the one before")
 	}
 	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Error(err)

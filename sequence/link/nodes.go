@@ -400,8 +400,12 @@ var (
 const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR
 
 // Moved discards the choice, so that the writable node is looked for again.
-func (l *Link) Moved() {
-	l.nodes.current.Store(nil)
-	l.db.SetMaxIdleConns(0)
-	l.db.SetMaxIdleConns(l.opts.MaxConns)
+func (l *Link) Moved() { l.MovedFrom(l.nodes.current.Load()) }
+
+// MovedFrom is Moved, unless another node was chosen since then.
+func (l *Link) MovedFrom(then *Choice) {
+	if l.nodes.current.CompareAndSwap(then, nil) {
+		l.db.SetMaxIdleConns(0)
+		l.db.SetMaxIdleConns(l.opts.MaxConns)
+	}
 }

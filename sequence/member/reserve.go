@@ -33,6 +33,7 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 	for number := 1; ; number++ {
 		epoch := v.Marks.Epoch(name)
 		low := v.lowest.seenAt(name, epoch, v.Share().Plan)
+		at := v.Current()
 		t := v.Attempt(ctx, among, name, n)
 		took := time.Since(begin)
 		if t.Outcome == store.OutcomeForeign {
@@ -47,8 +48,8 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		if t.Outcome == store.OutcomeDone {
 			t = v.admit(ctx, name, epoch, low, t)
 		}
-		if v.Grouped() && (t.Outcome == store.OutcomeUnknown || t.Outcome == store.OutcomeLocked) {
-			v.Moved() // a node that lets connections in, and commits nothing: another may serve by now
+		if at != nil && (t.Outcome == store.OutcomeUnknown || t.Outcome == store.OutcomeLocked) {
+			v.MovedFrom(at) // it lets connections in, and commits nothing: another may serve by now
 		}
 		result := ResultOf(t.Outcome, t.Err)
 		do, again := next(t.Outcome, number)
