@@ -98,7 +98,7 @@ func TestARemovedMemberThatIsBackGivesNothingToAProxyThatHasNotHeard(t *testing.
 	sequence.Inside(s).StopFollowing() // it would bring the member to the plan
 	defer sequence.Inside(s).FollowAgain()
 	others := e.open(t, func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1), e.options(2)} })
-	e.change(t, others, sequence.PlanChange{Remove: e.addr(0), Force: true, Above: 5000})
+	e.change(t, others, sequence.PlanChange{Remove: e.addr(0), Force: true})
 	sequence.Inside(others).StopFollowing()
 	defer sequence.Inside(others).FollowAgain()
 	e.links[0].Mend()
