@@ -114,7 +114,7 @@ func compared(ctx context.Context, by proxy.Caller, d *sequence.Definition, at *
 	if endsBelow(d, at, end) {
 		end -= (end-at.After)%max(d.Increment, 1) + 1
 	}
-	end = min(end, lastOwn(d.Kind, at.Last)) // sayHighest takes others for foreign
+	end = min(end, d.Kind.LastOwn(at.Last)) // sayHighest takes others for foreign
 	all := highest(ctx, by, d.OwnedBy, d.Kind, math.MaxUint64)
 	var beyond []backend.Highest
 	for _, h := range all {
@@ -276,7 +276,7 @@ func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *
 		c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
 	case d.Kind.Resets():
 		c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
-	case h.Value > lastOwn(d.Kind, state.Last):
+	case h.Value > d.Kind.LastOwn(state.Last):
 		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
 			h.Shard, h.Table, d.OwnedBy.Column, h.Value)
 	case h.Value <= state.Limit && endsBelow(d, state, h.Value):

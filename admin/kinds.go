@@ -145,20 +145,10 @@ func (o *owned) ends(k kind.Kind) uint64 {
 	return o.limit
 }
 
-// lastOwn returns the highest counter that may be of a key of a sequence's own, where the sequence
-// stands at last. Above it, so high that the sequence would soon run out, is what looks like the
-// counter in a key that no kind has made.
-func lastOwn(k kind.Kind, last uint64) uint64 {
-	if k.IsPlain() || k.HasClock() {
-		return math.MaxUint64
-	}
-	return max(last, k.MaxCounter()/2)
-}
+// foreign reports whether a column has keys that a sequence, which stands at last, never gave.
+func (o *owned) foreign(k kind.Kind, last uint64) bool { return o.floor > k.LastOwn(last) }
 
-// foreign reports whether a column has keys that no kind has made; see lastOwn.
-func (o *owned) foreign(k kind.Kind, last uint64) bool { return o.floor > lastOwn(k, last) }
-
-// allOwn refuses a column with such keys, for a sequence that there is.
+// allOwn refuses a column with foreign keys, for a sequence that exists already.
 func (o *owned) allOwn(c sequence.Column, k kind.Kind, last uint64) error {
 	if !o.foreign(k, last) {
 		return nil
@@ -167,7 +157,7 @@ func (o *owned) allOwn(c sequence.Column, k kind.Kind, last uint64) error {
 		"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", k, o.where, k.MaxCounter())
 }
 
-// mostAhead is how far the clocks of others may be ahead that gave keys with the time.
+// mostAhead is how far ahead the clock of a machine may be that gave keys with the time in them.
 const mostAhead = time.Hour
 
 // early refuses keys of SNOWFLAKE that are of a time to come: the sequence would wait for it.
@@ -175,7 +165,7 @@ func (o *owned) early(c sequence.Column, k kind.Kind) error {
 	if !k.HasClock() || k.TimeOf(o.floor).Before(time.Now().Add(mostAhead)) {
 		return nil
 	}
-	return wrongColumn(c, "%s, which would be of %s, and until then there were no keys: CREATE a SEQUENCE with the EPOCH that those keys have, or DELETE the row if it is an odd one",
+	return wrongColumn(c, "%s, which would be of %s, and there would be no key before: CREATE a SEQUENCE with the EPOCH that those keys have, or DELETE the row if it is an odd one",
 		o.where, k.TimeOf(o.floor).Format(kind.TimeLayout))
 }
 

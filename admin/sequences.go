@@ -216,7 +216,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		notes = append(notes, note)
 	}
 	if most := o.Kind.MaxCounter(); most < made.Round {
-		notes = append(notes, fmt.Sprintf("%d counters are no block for each sequence server: while one is away there may be no key; want more digits", most))
+		notes = append(notes, fmt.Sprintf("%d counters are too few for a block on each sequence server: while one is away there may be no key; want more digits", most))
 	}
 	if notes != nil {
 		return noted(mysql.ER_UNKNOWN_ERROR, "%s", strings.Join(notes, "; ")), nil

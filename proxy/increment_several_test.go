@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -40,19 +39,7 @@ func (p *optimizer) id(next func() uint64) uint64 {
 // dialect.
 func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
-	var schema string
-	e := newEnv(t, setup{
-		Servers: servers[:1],
-		Sequence: func(o *sequence.Options) {
-			schema = o.Servers[0].Database
-			o.Interleave, o.CreateTable, o.NoDirectWriters, o.Block = sequence.InterleaveBlock, true, true, 200
-			o.Servers[0].User, o.Servers[0].Password = "root", ""
-			for _, s := range servers[1:] {
-				o.Servers = append(o.Servers, sequence.ServerOptions{Addr: s.Addr(), User: "root", Database: schema})
-			}
-			divide(t, *o)
-		},
-	})
+	e, schema := newDividedEnv(t, 200, servers...)
 	c := e.Conn(t, schema, nil)
 	wantError(t, c, 1235, "create sequence odd_seq start with 1 increment by 30 nocache", "200 numbers of a block")
 	exec(t, c, "create sequence photos_seq start with 1 increment by 50 nocache", "create sequence cached_seq start with 1 increment by 50")

@@ -706,23 +706,12 @@ func TestAKeyThatASequenceNeverGaveDoesNotEndIt(t *testing.T) {
 
 // With several sequence servers, few digits are those of one of them.
 func TestAKindWithFewCountersOnSeveralSequenceServersIsWarnedOf(t *testing.T) {
-	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
-	var schema string
-	e := newEnv(t, setup{
-		Servers: servers[:1],
-		Sequence: func(o *sequence.Options) {
-			schema = o.Servers[0].Database
-			o.Interleave, o.CreateTable, o.NoDirectWriters, o.Block = sequence.InterleaveBlock, true, true, 100
-			o.Servers[0].User, o.Servers[0].Password = "root", ""
-			o.Servers = append(o.Servers, sequence.ServerOptions{Addr: servers[1].Addr(), User: "root", Database: schema})
-			divide(t, *o)
-		},
-	})
+	e, schema := newDividedEnv(t, 100, mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t))
 	c := e.Conn(t, schema, nil)
 	exec(t, c, "CREATE TABLE bills (no CHAR(6) PRIMARY KEY)")
 	for text, want := range map[string]string{
-		"few FORMAT '{n:2}'":                        "99 counters are no block for each sequence server: while one is away there may be no key; want more digits]",
-		"days FORMAT '{yyyyMMdd}{n:2}' RESET DAILY": "99 counters are no block",
+		"few FORMAT '{n:2}'":                        "99 counters are too few for a block on each sequence server: while one is away there may be no key; want more digits]",
+		"days FORMAT '{yyyyMMdd}{n:2}' RESET DAILY": "99 counters are too few for a block",
 		"many FORMAT '{n:3}'":                       "",
 		"plain MAXVALUE 99":                         "",
 	} {
@@ -733,7 +722,7 @@ func TestAKindWithFewCountersOnSeveralSequenceServersIsWarnedOf(t *testing.T) {
 		}
 	}
 	out := e.CLI(t, e.Addr(), schema, "CREATE SEQUENCE bills FORMAT 'INV{n:2}' OWNED BY bills.no;\n")
-	for _, want := range []string{"the keys in bills.no are not compared", "; 99 counters are no block"} {
+	for _, want := range []string{"the keys in bills.no are not compared", "; 99 counters are too few for a block"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the command-line client does not print %q:\n%s", want, out)
 		}

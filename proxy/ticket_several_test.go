@@ -19,6 +19,25 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
+// newDividedEnv has sequences that several servers divide in blocks. On each they are in the schema
+// that it returns.
+func newDividedEnv(t *testing.T, block uint64, servers ...*mysqltest.Server) (e *env, schema string) {
+	t.Helper()
+	e = newEnv(t, setup{
+		Servers: servers[:1],
+		Sequence: func(o *sequence.Options) {
+			schema = o.Servers[0].Database
+			o.Interleave, o.CreateTable, o.NoDirectWriters, o.Block = sequence.InterleaveBlock, true, true, block
+			o.Servers[0].User, o.Servers[0].Password = "root", ""
+			for _, s := range servers[1:] {
+				o.Servers = append(o.Servers, sequence.ServerOptions{Addr: s.Addr(), User: "root", Database: schema})
+			}
+			divide(t, *o)
+		},
+	})
+	return e, schema
+}
+
 // divide adds all sequence servers to the first one, as an operator does.
 func divide(t *testing.T, o sequence.Options) {
 	t.Helper()

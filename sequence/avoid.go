@@ -68,12 +68,9 @@ func (s *Sequences) takeOut(q *sequence, numbers []uint64) (highest uint64) {
 	if !q.kind.Rises() {
 		return 0 // the counter of a key of somebody else's may be anywhere
 	}
-	end := q.numbers.Highest()
-	if !q.kind.IsPlain() { // the low bits of a key of somebody else's may be any number
-		end = min(end, max(spent, q.kind.MaxCounter()/2))
-	}
+	end := min(q.numbers.Highest(), q.kind.LastOwn(spent))
 	for _, n := range numbers {
-		if n <= end { // what is above its maximum the sequence never gives
+		if n <= end { // above its maximum the sequence gives nothing
 			highest = max(highest, n)
 		}
 	}

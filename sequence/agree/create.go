@@ -26,7 +26,7 @@ type Created struct {
 	// numbers up to it may have been given before, by a sequence of that name, and Floor is below;
 	// else 0
 	Given uint64
-	Round uint64 // the numbers of a block of each of several members; 0: they have no blocks
+	Round uint64 // so many numbers make a block for each of several members; 0: there are no blocks
 }
 
 // New is a sequence that is to be made.

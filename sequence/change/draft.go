@@ -89,7 +89,7 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 			return p, define.BadOption("sequence server %s is the only one; add another one first", asked.Remove)
 		}
 		if asked.Above > 0 && p.hasCeilings(config) {
-			return p, define.BadOption("ABOVE n is for a server that applications count on; the others know how far %s may go: leave ABOVE out", asked.Remove)
+			return p, define.BadOption("ABOVE n is for a server where applications count; the others know how far %s may go: leave ABOVE out", asked.Remove)
 		}
 		p.Members = slices.Delete(p.Members, i, i+1)
 	}
@@ -198,8 +198,8 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 	}
 }
 
-// hasCeilings reports whether members give numbers only up to what others have recorded: unless
-// applications count there, too.
+// hasCeilings reports whether a member gives numbers only up to what others have recorded.
+// Applications that count in the tables know no such ceiling.
 func (p *Plan) hasCeilings(config *Config) bool {
 	return p.Interleave == InterleaveBlock || config.NoWriters
 }

@@ -6,8 +6,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// floorsOf returns where a plan begins, by what frozen members gave. No member gives the number
-// above, nor one below; 0 is none.
+// floorsOf returns where a plan begins, by what frozen members gave. above is the operator's word,
+// or 0: no member gives that number, nor one below.
 func floorsOf(all []Given, above, ahead uint64) Floors {
 	var floors []Floor
 	rows := make(map[string]bool)

@@ -84,7 +84,7 @@ type Change struct {
 	// applications count in the table, numbers that it gives from now on would be given again, and
 	// of two the other may be told the same of this one.
 	Force bool
-	// Above is where applications count in the table: a number above all that it can have given.
+	// Above is a number above all that it can have given, where applications count in the table.
 	// Elsewhere it is 0, as others have recorded its ceilings.
 	Above uint64
 	// WritersStopped is the operator's word that no application counts in the tables until the

@@ -173,6 +173,16 @@ func (k Kind) MaxCounter() uint64 {
 	return math.MaxUint64
 }
 
+// LastOwn returns the highest counter that a key in a column may have and be one of a sequence's
+// own, where the sequence stands at last. A key that it never gave may look like one with any
+// counter. The sequence would soon run out above such a counter.
+func (k Kind) LastOwn(last uint64) uint64 {
+	if k.IsPlain() || k.HasClock() {
+		return math.MaxUint64
+	}
+	return max(last, k.MaxCounter()/2)
+}
+
 // MaxKey returns the highest key, for kinds whose keys are numbers.
 func (k Kind) MaxKey() uint64 {
 	switch k.name {
