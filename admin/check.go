@@ -63,6 +63,9 @@ func readUpTo(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Ki
 		if h.Value > o.floor {
 			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has %s %d in %s", h.Shard, keysUpTo(k), h.Value, h.Table)
 		}
+		if k.IsPlain() && end == math.MaxUint64 && h.Given > o.floor {
+			o.floor, o.where = h.Given, fmt.Sprintf("shard %s gave keys up to %d in %s, by AUTO_INCREMENT", h.Shard, h.Given, h.Table)
+		}
 		o.limit = min(o.limit, h.Limit)
 	}
 	if !k.IsPlain() && !k.IsText() && o.limit < k.MaxKey() {
@@ -220,6 +223,9 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 			c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, most)
 		}
 		floor = max(floor, c.sayHighest(&h, &d, &state, repair))
+		if !again {
+			floor = max(floor, c.sayGiven(&h, &d, &state, repair))
+		}
 	}
 	if repair && floor > 0 && !d.Cycle {
 		// This runs even if the counter is above the keys. A proxy may have numbers in memory that
@@ -241,6 +247,21 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("error", "Corrupt")
 	}
 	return nil
+}
+
+// sayGiven writes a row if AUTO_INCREMENT of a shard gave keys above the counter, whose rows are
+// gone. It returns the last of them if a repair raises the counter above it, or 0.
+func (c *checked) sayGiven(h *backend.Highest, d *sequence.Definition, state *sequence.State, repair bool) (floor uint64) {
+	switch {
+	case !d.Kind.IsPlain() || d.Cycle || h.Given <= state.Last || h.Given > state.Limit || endsBelow(d, state, h.Given):
+		return 0
+	case repair:
+		c.say("note", "shard %s: AUTO_INCREMENT of %s gave keys up to %d, above the counter, which stood at %d", h.Shard, h.Table, h.Given, state.Last)
+		return h.Given
+	}
+	c.say("warning", "shard %s: AUTO_INCREMENT of %s gave keys up to %d, above the counter, which stands at %d: those of deleted rows would be given again. "+
+		"REPAIR SEQUENCE %s raises it", h.Shard, h.Table, h.Given, state.Last, quoteName(d.Name))
+	return 0
 }
 
 // narrower returns the greatest key of a sequence if the column of a shard cannot store it, or 0.

@@ -18,6 +18,7 @@ type Highest struct {
 	Shard string
 	Table string // "album0.photos"; "" if Err is not about one table
 	Value uint64 // 0 if there are no rows
+	Given uint64 // AUTO_INCREMENT may have given numbers up to here, to rows that were deleted, too; 0: unknown
 	Type  string // of the column, as information_schema writes it
 	Limit uint64 // the greatest number that the column's type can store
 	Err   error  // why Value could not be read
@@ -83,6 +84,9 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer: want a BIGINT", row[2], typ)
 		default:
 			h.Value, h.Err = greatest(c, row[0], row[1], row[2], of, end)
+			if h.Err == nil && isAutoIncrement(row[4]) {
+				h.Given, h.Err = given(c, row[0], row[1], h.Value, h.Limit)
+			}
 		}
 		all = append(all, h)
 	})
@@ -107,8 +111,8 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, login Credentials,
 }
 
 // lookFor calls found for each table on a shard that has the column, as an account sees them. name
-// is the table's with its schema. row is schema, table and column. What found reads on c counts
-// rows that are not committed.
+// is the table's with its schema. row is schema, table, column, the column's type and its
+// EXTRA. What found reads on c counts rows that are not committed.
 func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, column Column, found func(c *Conn, name, typ string, row [][]byte)) error {
 	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, login)
 	if err != nil {
@@ -123,7 +127,7 @@ func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, c
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
 		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
-	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE " + column.tables() + " ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
+	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.EXTRA " + column.tables() + " ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
 	if err != nil {
 		return fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
 	}
@@ -167,6 +171,42 @@ func greatest(c *Conn, schema, table, column []byte, of Expression, end time.Tim
 		return 0, nil
 	}
 	return strconv.ParseUint(value, 10, 64)
+}
+
+// isAutoIncrement reports whether EXTRA of a column says so.
+func isAutoIncrement(extra []byte) bool {
+	return strings.Contains(strings.ToLower(string(extra)), "auto_increment")
+}
+
+// given returns the greatest number that the AUTO_INCREMENT of a table may have given, if it is
+// above the greatest key. A counter at the end of its column gives none: an odd row was there.
+func given(c *Conn, schema, table []byte, greatest, limit uint64) (uint64, error) {
+	if !c.Hello.MariaDB {
+		// MySQL 8 shows a counter of yesterday otherwise. MySQL 5.7 ignores the comment.
+		if err := c.Command(protocol.ComQuery, "SET @seqproxy = NULL /*!80000 , SESSION information_schema_stats_expiry = 0 */"); err != nil {
+			return 0, fmt.Errorf("read AUTO_INCREMENT: %w", err)
+		}
+	}
+	rows, err := c.Query("SELECT AUTO_INCREMENT, @@auto_increment_increment FROM information_schema.TABLES WHERE TABLE_SCHEMA = " +
+		literal(string(schema)) + " AND TABLE_NAME = " + literal(string(table)))
+	if err != nil {
+		return 0, fmt.Errorf("read AUTO_INCREMENT: %w", err)
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 || len(rows[0][0]) == 0 {
+		return 0, nil
+	}
+	next, err := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read AUTO_INCREMENT: %w", err)
+	}
+	step, err := strconv.ParseUint(string(rows[0][1]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read AUTO_INCREMENT: %w", err)
+	}
+	if next >= limit || next <= greatest || next-greatest <= step {
+		return 0, nil
+	}
+	return next - 1, nil
 }
 
 // integerLimit returns the greatest number of a column type, or 0 if the type is no integer.

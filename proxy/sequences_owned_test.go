@@ -22,6 +22,53 @@ func said(t *testing.T, rows [][]string, op string) string {
 	return strings.Join(all, "\n")
 }
 
+// A queue's rows are deleted, and AUTO_INCREMENT does not give their keys again. Neither may a
+// sequence. A row that was no key of it, at the end of the column, tells nothing.
+func TestASequenceBeginsAboveTheKeysOfDeletedRows(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	jobs := "(id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)"
+	for i, upTo := range []string{"70", "5000"} {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE jobs "+jobs, "INSERT INTO jobs VALUES ("+upTo+", 1)", "DELETE FROM jobs",
+			"CREATE TABLE stepped "+jobs, "SET auto_increment_increment = 10", "INSERT INTO stepped (n) VALUES (1), (2)",
+			"CREATE TABLE odd "+jobs, "INSERT INTO odd VALUES (3, 1), (9223372036854775807, 1)", "DELETE FROM odd WHERE id > 3")
+	}
+	for _, s := range e.Servers {
+		s.Exec(t, "SET GLOBAL auto_increment_increment = 10")
+		t.Cleanup(func() { s.Exec(t, "SET GLOBAL auto_increment_increment = 1") })
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	for _, test := range []struct{ table, first, note string }{
+		{"jobs", "5001", "sequence begins at 5001: shard s1 gave keys up to 5000 in " + e.Schemas[1] + ".jobs, by AUTO_INCREMENT"},
+		{"stepped", "12", "sequence begins at 12: shard s0 has keys up to 11 in " + e.Schemas[0] + ".stepped"},
+		{"odd", "4", "sequence begins at 4: shard s0 has keys up to 3 in " + e.Schemas[0] + ".odd"},
+	} {
+		exec(t, c, "CREATE SEQUENCE "+test.table+" OWNED BY "+test.table+".id")
+		if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || rows[0][2] != test.note {
+			t.Errorf("%s: noted %q, want %q", test.table, rows, test.note)
+		}
+		if got := value(t, c, "SELECT NEXTVAL('"+test.table+"')"); got != test.first {
+			t.Errorf("%s: got %s, want %s", test.table, got, test.first)
+		}
+	}
+	// An ALTER of a sequence that is there does the same.
+	exec(t, c, "ALTER SEQUENCE jobs OWNED BY NONE", "CREATE SEQUENCE old", "SELECT NEXTVAL('old')", "ALTER SEQUENCE old OWNED BY jobs.id")
+	if got := value(t, c, "SELECT NEXTVAL('old')"); got != "5001" {
+		t.Errorf("after ALTER ... OWNED BY: got %s, want 5001", got)
+	}
+	// So does a REPAIR, as another proxy says for its own shards.
+	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "INSERT INTO jobs VALUES (9000, 1)", "DELETE FROM jobs")
+	for _, test := range [][2]string{{"check", "warning"}, {"repair", "note"}} {
+		_, rows := table(t, c, test[0]+" SEQUENCE old")
+		want := fmt.Sprintf("%s: shard s1: AUTO_INCREMENT of %s.jobs gave keys up to 9000, above the counter", test[1], e.Schemas[1])
+		if got := said(t, rows, test[0]); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := value(t, c, "SELECT NEXTVAL('old')"); got != "9001" {
+		t.Errorf("after REPAIR: got %s, want 9001", got)
+	}
+}
+
 func TestASequenceBeginsAboveTheKeysOfItsColumnOnEveryShard(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for i, ids := range []string{"(3), (70)", "(5), (900)"} {
