@@ -278,3 +278,48 @@ func TestWithoutWordOfOwnersNoShardGeneratesKeys(t *testing.T) {
 		})
 	}
 }
+
+// The key of a table that OWNED BY names with its schema got another name. AUTO_INCREMENT of each
+// shard would give the keys, and no warning names a column that is not there.
+func TestARenamedKeyIsNotLeftToTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(20))", "CREATE TABLE src (title VARCHAR(20))",
+		"INSERT INTO src VALUES ('s')")
+	c, temporary := e.Conn(t, e.Schemas[0], nil), e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos OWNED BY "+e.Schemas[0]+".photos.id", "INSERT INTO photos (title) VALUES ('before')")
+	early, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close() //nolint:errcheck // the session ends
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "ALTER TABLE photos CHANGE id photo_id BIGINT AUTO_INCREMENT")
+	for _, text := range []string{
+		"INSERT INTO photos (title) VALUES ('x')",
+		"INSERT INTO photos (photo_id, title) VALUES (NULL, 'x')",
+		"INSERT INTO photos VALUES (NULL, 'x')",
+		"INSERT INTO photos (title) SELECT title FROM src",
+		"INSERT INTO photos SELECT NULL, title FROM src",
+		"REPLACE INTO photos SET title = 'x'",
+	} {
+		wantError(t, c, 1235, text, "OWNED BY", e.Schemas[0], "photos", "id")
+	}
+	if _, err := early.ExecContext(t.Context(), "x"); err == nil {
+		t.Error("prepared before: no error")
+	}
+	for _, text := range []string{"INSERT INTO photos (title) VALUES (?)", "INSERT INTO photos VALUES (NULL, ?)", "INSERT INTO photos SELECT NULL, ?"} {
+		if s, err := c.PrepareContext(t.Context(), text); err == nil {
+			if _, err = s.ExecContext(t.Context(), "x"); err == nil {
+				t.Errorf("%s, prepared: no error", text)
+			}
+			s.Close() //nolint:errcheck // the session ends
+		}
+	}
+	exec(t, temporary, "CREATE TEMPORARY TABLE photos (n INT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(20))", "INSERT INTO photos (title) VALUES ('mine')")
+	if got := value(t, c, "SELECT GROUP_CONCAT(title) FROM photos"); got != "before" {
+		t.Errorf("rows: got %s, want that of before alone", got)
+	}
+	exec(t, c, "ALTER SEQUENCE photos OWNED BY "+e.Schemas[0]+".photos.photo_id", "INSERT INTO photos (title) VALUES ('after')")
+	if got, want := value(t, c, "SELECT MAX(photo_id) FROM photos"), value(t, c, "SELECT PREVIOUS VALUE FOR photos"); got != want || got == "1" {
+		t.Errorf("after OWNED BY of the new name: key %s, want %s of the sequence", got, want)
+	}
+}

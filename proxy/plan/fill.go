@@ -18,6 +18,19 @@ type Columns struct {
 	More     [][]byte // the invisible ones, which a list may name
 	Auto     string   // the one with AUTO_INCREMENT, if there is one
 	Cached   bool     // the columns come from the cache
+
+	Temporary bool // the session may have made a temporary table, perhaps this one
+}
+
+// Renamed refuses rows for a table that has not the column b, which names its schema. The table is
+// the bound one then, and its key has another name: AUTO_INCREMENT of each shard would give the
+// keys. Without a schema it is another table of that name.
+func (b *Binding) Renamed(of *Columns) Verdict {
+	if b.Schema == "" || of.Temporary {
+		return Verdict{}
+	}
+	return notSupported("rows for %s.%s are not supported, as it has no column %s, which is bound to sequence %s: was it renamed? Say ALTER SEQUENCE %[4]s OWNED BY %[1]s.%[2]s and the new name, or change the [[bind]]",
+		b.Schema, b.Table, b.Column, b.Sequence)
 }
 
 // filling is a text being planned that may give bound columns no numbers.
@@ -270,6 +283,9 @@ func (t *planning) keyAmong(of *Columns, b *Binding, key *statement.Key) Verdict
 			b.Table, b.Column, b.Sequence)
 	}
 	key.Columns = of.Names
+	if key.Index < 0 && of.Now {
+		return b.Renamed(of)
+	}
 	return Verdict{}
 }
 

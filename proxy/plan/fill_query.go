@@ -30,7 +30,7 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 	var item *statement.InsertValue
 	if missing {
 		if same := t.same(b.Column); !ContainsName(of.Names, same) && !ContainsName(of.More, same) {
-			return Verdict{} // a table of the same name
+			return b.Renamed(of)
 		}
 	} else {
 		columns := len(in.Columns)

@@ -88,7 +88,7 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 		at.schema = ""
 	}
 	// A temporary table belongs to this session alone.
-	temporary := f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
+	temporary := f.mayBeTemporary()
 	if of, ok := f.at.shared.columns.get(at); ok && !temporary {
 		of.Cached, of.Now = true, false
 		return of.Columns, nil
@@ -101,10 +101,15 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 	return of, err
 }
 
+// mayBeTemporary reports whether the session may have made temporary tables.
+func (f *facts) mayBeTemporary() bool {
+	return f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
+}
+
 // askColumns asks for the columns of an INSERT without a list. words are those of the text, which
 // may forbid a question.
 func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words) (plan.Columns, error) {
-	of := plan.Columns{Answered: plan.Yes, Now: true}
+	of := plan.Columns{Answered: plan.Yes, Now: true, Temporary: f.mayBeTemporary()}
 	if words&statement.ReadsCounts != 0 {
 		return of, errReadsLast
 	}

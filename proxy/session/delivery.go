@@ -222,7 +222,10 @@ func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy)
 			return err
 		}
 		same := d.planning.sameColumn(k.Binding.Column)
-		if !plan.ContainsName(of.Names, same) {
+		if !plan.ContainsName(of.Names, same) && !plan.ContainsName(of.More, same) {
+			if v := k.Binding.Renamed(&of); v.Kind != plan.Go {
+				return d.planning.refusal(&v.Refusal, sql)
+			}
 			d.planning.fill = nil // it is another table of the same name
 		}
 	}
