@@ -48,13 +48,9 @@ func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
 func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	var number uint64
 	var plan, change *sequence.Plan
-	ids := make(map[string]string) // member id -> address
 	for i := range all {
 		for j := range all[i].Nodes {
 			n := &all[i].Nodes[j]
-			if n.Membership.ID != "" {
-				ids[n.Membership.ID] = all[i].Addr
-			}
 			number = max(number, n.Membership.Plan)
 			if n.Change != nil && (change == nil || n.Change.Number > change.Number) {
 				change = n.Change
@@ -96,7 +92,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 			fmt.Sprintf("block = %d; to change it, remove all servers but one and add them again", plan.Block))
 	}
 	for _, m := range plan.Members {
-		if ids[m.ID] == "" && !slices.ContainsFunc(all, func(e sequence.ExaminedServer) bool { return e.Addr == m.Address }) {
+		if !slices.ContainsFunc(all, func(e sequence.ExaminedServer) bool { return e.Addr == m.Address }) {
 			f.Warn("plan", fmt.Sprintf("the member %s of the plan in force is no [[sequence.server]]; it is used with the account of the first", m.Address),
 				fmt.Sprintf("[[sequence.server]] with address = %q, or SEQPROXY REMOVE SEQUENCE SERVER '%s'", m.Address, m.Address))
 		}
@@ -109,9 +105,12 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 			case len(all[i].Nodes) > 1 && len(plan.Members) > 1:
 				f.Wrong("plan", fmt.Sprintf("%s is a group, and one of %d servers of the plan in force: it gives no numbers", all[i].Addr, len(plan.Members)),
 					"one address in place of nodes; or remove the other servers before, and keep the group alone")
-			case !slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.ID == n.Membership.ID }):
-				f.Warn("plan", fmt.Sprintf("%s is no member of the plan in force, and gives no numbers", all[i].Addr),
-					fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s', said to a proxy, or take it out of the configuration", all[i].Addr))
+			case !slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.Address == all[i].Addr }):
+				mend := fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s', said to a proxy, or take it out of the configuration", all[i].Addr)
+				if slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.ID == n.Membership.ID }) {
+					mend = "DELETE FROM sequence_plan and sequence_member on it, if it shall count by itself: it is a copy of a member. See seqproxy help restore"
+				}
+				f.Warn("plan", fmt.Sprintf("%s is no member of the plan in force, and gives no numbers", all[i].Addr), mend)
 			case n.Membership.Plan < number:
 				f.Warn("plan", fmt.Sprintf("%s obeys plan %d, plan %d is in force; the next proxy that reaches it brings it up", all[i].Addr, n.Membership.Plan, number), "start a proxy")
 			}

@@ -199,6 +199,27 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	third := mysqltest.StartUnsynced(t)
 	sequenceAccount(t, third)
 	expect(sequenceConfig(t, "", one.Addr(), other.Addr(), third.Addr()), inspect.Warning, "plan: "+third.Addr()+" is no member of the plan in force")
+	// A restored copy of a member, at another address: the proxy uses the one at the plan's.
+	third.Exec(t, "CREATE DATABASE seqproxy")
+	for _, name := range []string{"sequence", "sequence_member"} {
+		var create string
+		if err := other.DB(t, "seqproxy").QueryRowContext(t.Context(), "SHOW CREATE TABLE "+name).Scan(&name, &create); err != nil {
+			t.Fatal(err)
+		}
+		third.Exec(t, "USE seqproxy", create)
+	}
+	var id string
+	if err := other.DB(t, "seqproxy").QueryRowContext(t.Context(), "SELECT id FROM sequence_member").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	third.Exec(t, "INSERT INTO seqproxy.sequence_member (id, plan) VALUES ('"+id+"', 1)")
+	copied := sequenceConfig(t, "", one.Addr(), third.Addr())
+	expect(copied, inspect.Warning, "plan: the member "+other.Addr()+" of the plan in force is no [[sequence.server]]")
+	for _, found := range expect(copied, inspect.Warning, "plan: "+third.Addr()+" is no member of the plan in force") {
+		if !strings.Contains(found.Hint, "it is a copy of a member") {
+			t.Errorf("a copy: the hint is %q", found.Hint)
+		}
+	}
 	// as after the death of a proxy whose proposal no other proxy saw
 	other.Exec(t, "UPDATE seqproxy.sequence_plan SET state = 'proposed', interleave = 'step'")
 	if r, err := checks(t, both); err != nil || len(r.finds(inspect.OK, "plan: 1 is in force: 2 servers, interleave block")) != 1 {

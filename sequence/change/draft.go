@@ -233,7 +233,7 @@ func (c *Coordinator) reachable() error {
 		case HasAddress(c.plan.Members, m.Address):
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
-				Remedy:  "bring it back, or remove it first", Err: err,
+				Remedy:  stayingWayOut(len(c.plan.Previous)), Err: err,
 			}
 		default:
 			if c.plan.hasCeilings(&c.config) {
@@ -243,6 +243,14 @@ func (c *Coordinator) reachable() error {
 		}
 	}
 	return nil
+}
+
+// stayingWayOut says what to do about a member that stays and cannot be reached.
+func stayingWayOut(members int) string {
+	if members > 1 {
+		return "bring it back, or remove it first"
+	}
+	return "bring it back; if it has another address now, stop all proxies and DELETE FROM the tables _plan and _member there"
 }
 
 // mayMiss wants the operator's word before a member that cannot be reached is taken out. Of two
