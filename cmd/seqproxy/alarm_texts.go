@@ -12,7 +12,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyNodeDown"},
-		"a shard's server is away: statements for it get error 1429, keys are still given", "bring it back. Or make the old server read-only, write the new `address` into each configuration, and run `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
+		"a shard's server is away: statements for it get error 1429, keys are still given", "bring it back. Or make the old server read-only, write the new `address` into each configuration, and run `SEQPROXY RELOAD`. Is it the only sequence server, too? Then follow `seqproxy help restore`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
 	},
 	{
 		[]string{"SeqproxyRewind"},
