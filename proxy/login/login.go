@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ type Gate struct {
 	Failed     *Failures
 	AtAdmin    *Failures // at the admin address: what clients fail keeps no admin out
 	Counts     Counts
+	Clients    atomic.Int64    // the sessions but for those at the admin address
 	Attributes protocol.Attrs  // of every connection to a server
 	Stopping   <-chan struct{} // closed when the proxy stops
 	Log        *zap.Logger
@@ -132,14 +134,15 @@ func (l *Login) enter(ctx context.Context, until time.Time) error {
 	addr := l.client.RemoteAddr()
 	network, exempt := l.policy.Failures.Source(addr)
 	all := exempt || !network.IsValid() || l.policy.fromBalancer(addr)
-	err := l.entry.Enter(l.policy.Queue, network, all, until, l.gate.Stopping, ctx.Done())
+	room := l.policy.MaxConnections - int(l.gate.Clients.Load())
+	err := l.entry.Enter(l.policy.Queue, network, all, room, until, l.gate.Stopping, ctx.Done())
 	if err == ErrNoPlace {
 		return errTooMany
 	}
 	return err
 }
 
-// errTooMany answers a client that got no place in time.
+// errTooMany answers a client that got no place in time, or none to wait.
 var errTooMany = &LimitError{protocol.Errorf(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
 
 // greeting returns the greeting of the client. arrived is ServerLogin.Arrived, not nil behind a
