@@ -172,20 +172,21 @@ func (l *Login) End() {
 // Identify makes the client prove its user to the proxy or to the server. It returns the connection
 // to that server if the client begins on that shard. charset is the client's.
 func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset string) (*backend.Conn, error) {
-	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	user := unquotedUser(attempt.Hello.User)
+	attempt.Hello.User = user
 	if err := l.checkCharset(charset); err != nil {
 		return nil, err
 	}
-	if err := l.backOff(ctx); err != nil {
+	if err := l.backOff(ctx, user); err != nil {
 		return nil, err
 	}
-	if !l.AtAdmin && l.policy.relays(attempt.Hello.User) {
+	if !l.AtAdmin && l.policy.relays(user) {
 		c, err := l.identifyByServer(attempt)
-		l.judged(err)
+		l.judged(user, err)
 		return c, err
 	}
 	account, err := l.policy.verify(attempt)
-	l.judged(err)
+	l.judged(user, err)
 	if err != nil {
 		return nil, err
 	}
