@@ -49,8 +49,8 @@ type Config struct {
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// clients of one user at one time; one more gets error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that are logging in, not yet known, at one time; from one address, four fifths of
-	// that. Others wait, and get error 1040 after `login_timeout`. 0: any number; 10^6 at most
+	// clients that log in at a time, four fifths of them from one address; others wait. They get
+	// error 1040 after `login_timeout`, or if few `max_connections` are free. 0: any; 10^6 at most
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
 	// how many failed logins from one address are answered at once; [further ones

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sync/errgroup"
 
 	"seqproxy/backend"
@@ -529,7 +530,15 @@ func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User = "nobody_here" })
-	checkError(t, "an unknown user", err, 1429, "shard s0", s.Addr())
+	checkError(t, "an unknown user", err, 1429, "log says why")
+	if host, port, _ := net.SplitHostPort(s.Addr()); strings.Contains(err.Error(), host) || strings.Contains(err.Error(), port) {
+		t.Errorf("an unknown user: %v has the server's address", err)
+	}
+	eventually(t, "the log has the reason", func() bool {
+		return slices.ContainsFunc(e.Logs.FilterMessage("session ended").All(), func(line observer.LoggedEntry) bool {
+			return strings.Contains(fmt.Sprint(line.ContextMap()["err"]), "shard s0: node "+s.Addr()+" cannot be used")
+		})
+	})
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 		t.Errorf("a known user: %v", err)
 	}

@@ -25,7 +25,7 @@ func TestALoginWhoseTurnDoesNotComeGets1040(t *testing.T) {
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	s.shared.Settings.Load().Login.Queue.Enter(netip.Prefix{}, true) // a login that takes longer
+	s.shared.Settings.Load().Login.Queue.Enter(netip.Prefix{}, true, 10) // a login that takes longer
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background()) }()
 	nc, err := net.Dial("tcp", s.Addr().String())

@@ -87,6 +87,32 @@ func TestLoginsThatWaitForAShardLeaveTheirPlaces(t *testing.T) {
 	}
 }
 
+// Clients that wait to log in are connections. Those of one address leave some to the others.
+func TestSilentClientsOfOneAddressDoNotTakeAllConnections(t *testing.T) {
+	const silentOnes, connections, most = 100, 60, 55
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.MaxLogins, o.MaxConnections, o.LoginTimeout = 20, connections, time.Minute
+	}})
+	for range silentOnes {
+		dialTCP(t, e.Addr())
+	}
+	var remain, refused int
+	if !eventually(t, "further clients are refused", func() bool {
+		remain, refused = e.Proxy.Sessions(), int(ends(e.Proxy)["limit"])
+		return remain+refused == silentOnes && remain <= most
+	}) {
+		t.Fatalf("%d silent clients remain and %d were refused, want at most %d of %d to remain", remain, refused, most, silentOnes)
+	}
+	for range 5 {
+		if _, err := e.loginFrom(t, "127.0.0.2", nil); err != nil {
+			t.Errorf("login from another address: %v", err)
+		}
+	}
+	if n := e.Proxy.Sessions(); n < remain {
+		t.Errorf("%d silent clients remain, want %d: the logins waited for them", n, remain)
+	}
+}
+
 // Clients that connect and send nothing do not block those of other addresses.
 func TestSilentClientsOfOneAddressDoNotKeepOthersOut(t *testing.T) {
 	const silentOnes = 60

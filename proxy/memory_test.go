@@ -189,6 +189,70 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
+// A rewritten statement is sent once, too.
+func TestRewrittenStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
+	const size = 4 << 20
+	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
+	createSequence(t, e, "photos")
+	c := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE t (id BIGINT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
+	text := largeText("INSERT INTO t VALUES (NEXTVAL('photos'), NULL)", size)
+	blob := protocol.AppendLenEncBytes([]byte("\x00\x01\x00\x00\x00\x00\x01\xfc\x00"), bytes.Repeat([]byte("x"), size-100))
+	pool := e.Servers[0].DB(t, "")
+	for name, begin := range map[string]func(*wire) []byte{
+		"text": func(*wire) []byte { return text },
+		"execution": func(w *wire) []byte {
+			prepared := w.do(protocol.ComStmtPrepare, "INSERT INTO t VALUES (NEXTVAL('photos'), ?)")
+			if prepared[4] != 0 {
+				t.Fatal(serverError(t, prepared))
+			}
+			return packet(append(command(protocol.ComStmtExecute, string(prepared[5:9])), blob...))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var waiters [6]*wire
+			var statements [len(waiters)][]byte
+			for i := range waiters {
+				waiters[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+				statements[i] = begin(waiters[i])
+			}
+			exec(t, c, "LOCK TABLES t READ")
+			before := heap()
+			for i, w := range waiters {
+				w.send(statements[i])
+			}
+			eventually(t, "all wait for the lock", func() bool {
+				n := 0
+				if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE LEFT(info, 6) = 'INSERT' AND user = ?", e.User).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n == len(waiters)
+			})
+			e.noMemoryTaken(t)
+			if grown := int64(heap()) - int64(before); grown > 2*size {
+				t.Errorf("memory grew by %d MB for statements that were sent on, want less", grown>>20)
+			}
+			runtime.KeepAlive(statements)
+			other := e.Wire(t, e.Addr(), wireLogin{})
+			other.send(largeText("SELECT 1", size))
+			if answer := other.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
+				t.Error(serverError(t, answer))
+			}
+			exec(t, c, "UNLOCK TABLES")
+			for _, w := range waiters {
+				if answer := w.receive(protocol.ShapeResult, nil); answer[4] != 0 {
+					t.Error(serverError(t, answer))
+				}
+				w.ping("a statement that gave its memory back")
+			}
+			if got := value(t, c, "SELECT COUNT(*) FROM t"); got != "6" {
+				t.Errorf("%s rows, want 6", got)
+			}
+			exec(t, c, "DELETE FROM t")
+		})
+	}
+}
+
 // A session that takes memory and sends nothing is ended, but only where others wait for memory.
 func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	server, client := testTLS()
@@ -269,7 +333,7 @@ func TestAWaitForMemoryIsBounded(t *testing.T) {
 	lock := e.DirectConn(t, 0, "", nil)
 	exec(t, lock, "DO GET_LOCK('"+e.Schemas[0]+"', 0)")
 	holder, waiter := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked}), e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
-	holder.send(largeText("SELECT NEXTVAL('photos'), GET_LOCK('"+e.Schemas[0]+"', 100)", size))
+	holder.send(largeText("SET @n = NEXTVAL('photos'), @l = GET_LOCK('"+e.Schemas[0]+"', 100)", size)) // the session notes what it sets
 	eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
 	text := largeText("SELECT 1", size)
 	waiter.send(text)

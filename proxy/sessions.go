@@ -57,6 +57,7 @@ func (s *Server) register(sess *session.Session) bool {
 			s.sessions[id] = sess
 			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
 			if !sess.AtAdmin() {
+				s.shared.Gate.Clients.Add(1)
 				s.clients.Add(1)
 			}
 			break
@@ -71,7 +72,7 @@ func (s *Server) fullLocked(sess *session.Session) bool {
 	if sess.AtAdmin() {
 		return s.atAdmin >= maxAtAdmin
 	}
-	return len(s.sessions)-s.atAdmin >= s.options.Load().MaxConnections
+	return int(s.shared.Gate.Clients.Load()) >= s.options.Load().MaxConnections
 }
 
 // byConnectionID returns the session that an id was given to, nil if it has ended.
@@ -89,6 +90,7 @@ func (s *Server) unregister(sess *session.Session) {
 	if sess.AtAdmin() {
 		s.atAdmin--
 	} else {
+		s.shared.Gate.Clients.Add(-1)
 		s.clients.Done()
 	}
 	s.wg.Done()

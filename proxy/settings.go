@@ -44,7 +44,7 @@ func (s *Server) use(opts Options, routes *backend.Routes) {
 func policyOf(opts *Options, routes *backend.Routes) login.Policy {
 	p := login.Policy{
 		Users: make(map[string]*login.Account), Relay: opts.RelayLogins, Admins: opts.Admins, Monitors: opts.Monitors,
-		MaxUserConnections: opts.MaxUserConnections, Timeout: opts.LoginTimeout,
+		MaxConnections: opts.MaxConnections, MaxUserConnections: opts.MaxUserConnections, Timeout: opts.LoginTimeout,
 		Failures:  login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
 		Balancers: opts.ProxyProtocolFrom,
 		Routes:    routes, Compression: opts.Compression, TLS: opts.TLS, RequireTLS: opts.RequireTLS, RSA: opts.RSA,

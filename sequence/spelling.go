@@ -39,10 +39,10 @@ func (m *spellings) put(charset string, name []byte, text string) {
 	m.texts[spelling{charset, string(name)}] = text
 }
 
-// InUTF8 returns a name in UTF-8 that is in one of MySQL's character sets, which must be
-// a word that needs no quotes. The sequence server's own tables decide, and are asked once
-// for each name, for at most the allocate timeout. A name that cannot be converted wraps
-// ErrNoText; other errors are those of Exists.
+// InUTF8 returns a name in UTF-8 that is in one of MySQL's character sets. The sequence
+// server's own tables decide, and are asked once for each name, for at most the allocate
+// timeout. A name that cannot be converted wraps ErrNoText, as does one whose charset is
+// no plain word; other errors are those of Exists.
 func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error) {
 	if text, ok := s.spellings.get(charset, name); ok {
 		return []byte(text), nil

@@ -54,7 +54,7 @@ var errorTexts = []struct {
 		{1065, "42000", "an empty text", "send a statement"},
 		{1094, "HY000", "KILL of an unknown id, or of one at another proxy", "use that proxy"},
 		{1095, "HY000", "KILL of another user's session", "use an account in `admin_users`"},
-		{1153, "08S01", "an execution with NEXTVAL is larger than `max_statement`", "raise it, up to 16 MiB, or send fewer rows at once"},
+		{1153, "08S01", "an execution with NEXTVAL is larger than `max_statement`, or names its parameters in more than 64 KiB", "raise it, up to 16 MiB, or send fewer rows at once; name no parameters"},
 		{1156, "08S01", "packets out of order", "a broken client"},
 		{1835, "HY000", "a packet that cannot be read", "a broken client"},
 		{1243, "HY000", "the statement was not prepared on this connection", "prepare it"},

@@ -15,6 +15,9 @@ type Numbers struct {
 	Block *Block        // the server counts within it; nil: it counts nothing
 }
 
+// Once reports whether the statement is sent as it is and never again, whatever its answer.
+func (n *Numbers) Once() bool { return n.Fill == nil && n.Rows == nil && n.Block == nil }
+
 // Of makes the Numbers to carry out a plan.
 func Of(n *plan.Numbers) Numbers {
 	of := Numbers{Slots: n.Slots, Fill: n.Fill}

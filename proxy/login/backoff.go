@@ -19,9 +19,9 @@ func (l *Login) failures() *Failures {
 	return l.gate.Failed
 }
 
-// backOff delays the judgement of a login if its address has failed too often. An error ends the
-// session, and the client has its answer.
-func (l *Login) backOff(ctx context.Context) error {
+// backOff delays the judgement of a user's login if its address has failed too often. An error ends
+// the session, and the client has its answer.
+func (l *Login) backOff(ctx context.Context, user string) error {
 	f, rules := l.failures(), &l.policy.Failures
 	if !f.Any() {
 		return nil
@@ -30,7 +30,7 @@ func (l *Login) backOff(ctx context.Context) error {
 	if !p.IsValid() {
 		return nil
 	}
-	wait, done, refused := f.Delay(rules, p, time.Now())
+	wait, done, refused := f.Delay(rules, p, user, time.Now())
 	if refused {
 		err := &LimitError{protocol.Errorf(mysql.ER_HOST_IS_BLOCKED, "HY000",
 			"Host '%.64s' is blocked because of many connection errors (seqproxy: failed logins; try again later)", protocol.HostOf(l.client.RemoteAddr()))}
@@ -62,8 +62,8 @@ func (l *Login) backOff(ctx context.Context) error {
 	return l.session.SetDeadline(until)
 }
 
-// judged notes the result of a login.
-func (l *Login) judged(err error) {
+// judged notes the result of a user's login.
+func (l *Login) judged(user string, err error) {
 	f, rules := l.failures(), &l.policy.Failures
 	if err == nil && !f.Any() {
 		return
@@ -75,8 +75,8 @@ func (l *Login) judged(err error) {
 	switch {
 	case !p.IsValid():
 	case err == nil:
-		f.Succeeded(p)
-	case f.Failed(rules, p, time.Now()):
+		f.Succeeded(p, user)
+	case f.Failed(rules, p, user, time.Now()):
 		l.gate.Log.Warn("logins delayed", zap.Stringer("network", p))
 	}
 }

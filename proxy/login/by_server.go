@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 )
@@ -58,9 +60,18 @@ func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, erro
 	if errors.As(err, &clients) { // the client has its answer, or is gone
 		return nil, err
 	}
-	l.session.RefuseLogin(err)
+	refusal := err
+	if !errors.As(err, new(*protocol.ServerError)) {
+		refusal = errNoJudge
+	}
+	l.session.RefuseLogin(refusal)
 	return nil, l.refusedByServer(&attempt.Hello, err)
 }
+
+// errNoJudge answers a client that no server could check. It has proved nothing, and learns no
+// address of a server.
+var errNoJudge = protocol.Errorf(mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE, "HY000",
+	"seqproxy: the server that checks this account cannot be used now; the proxy's log says why")
 
 // boundDialogue gives a client no more time than the server that checks it: a server that gives up
 // first counts a failed connection of the proxy's host.

@@ -16,21 +16,25 @@ type Entry struct {
 func (e *Entry) In() bool { return e.queue != nil }
 
 // Enter waits for a place in a queue, until the given time, or until the proxy stops or the client
-// has gone. A nil queue has no bound. After an error the login has no place. Otherwise the caller
-// must call Leave.
-func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, until time.Time, stopping, gone <-chan struct{}) error {
+// has gone. A nil queue has no bound, and room is as in [Queue.Enter]. After an error the login has
+// no place. Otherwise the caller must call Leave.
+func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, room int, until time.Time, stopping, gone <-chan struct{}) error {
 	if q == nil {
 		return nil
 	}
-	e.queue, e.place = q, q.Enter(network, all)
-	if e.place.given == nil {
+	p := q.Enter(network, all, room)
+	if p == nil {
+		return ErrNoPlace
+	}
+	e.queue, e.place = q, p
+	if p.given == nil {
 		return nil
 	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	var err error
 	select {
-	case <-e.place.given:
+	case <-p.given:
 		return nil
 	case <-timer.C:
 		err = ErrNoPlace
@@ -51,5 +55,5 @@ func (e *Entry) Leave() {
 	}
 }
 
-// ErrNoPlace says that a login got no place in time.
+// ErrNoPlace says that a login got no place in time, or none to wait.
 var ErrNoPlace = errors.New("the turn to log in did not come in time")

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"hash/maphash"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,14 +14,27 @@ import (
 
 // Failures slows down guessing of passwords: after a number of failures every login from the same
 // address waits before it is judged, longer each time. A successful login, and time, make up for
-// failures. Other addresses are not affected.
+// failures. Other addresses are not affected. Failures for one user from an address count beside
+// all from there: only that user's success makes up for them.
 //
 // An IPv6 address stands for its network of 64 bits, since one host may have all of it.
 type Failures struct {
 	some atomic.Bool // false: no address has failures, and no lock is needed
+	seed maphash.Seed
 
 	mu sync.Mutex // guards the fields below
-	by *simplelru.LRU[netip.Prefix, *failures]
+	by *simplelru.LRU[source, *failures]
+}
+
+// source is an address, or one user's name from there.
+type source struct {
+	network netip.Prefix
+	user    uint64 // hash of the name; 0: all users
+}
+
+// sources returns what a login counts for.
+func (f *Failures) sources(p netip.Prefix, user string) [2]source {
+	return [...]source{{p, 0}, {p, maphash.String(f.seed, user)}}
 }
 
 // Rules are the cost of failures.
@@ -39,7 +53,7 @@ func NewRules(free int, longest time.Duration, exempt []netip.Prefix) Rules {
 // Any reports whether any address has failed. It takes no lock.
 func (f *Failures) Any() bool { return f.some.Load() }
 
-// failures is the record of an address.
+// failures is the record of a source.
 type failures struct {
 	count   int
 	since   time.Time // each forgetEvery since then removes a failure
@@ -47,26 +61,26 @@ type failures struct {
 }
 
 const (
-	// maxFailing bounds the addresses with a record. The record of the longest ago goes first. All
+	// maxFailing bounds the sources with a record. The record of the longest ago goes first. All
 	// together take about a megabyte.
 	maxFailing = 8192
-	// forgetEvery is how long it takes to forget one failure of an address.
+	// forgetEvery is how long it takes to forget one failure of a source.
 	forgetEvery = time.Minute
 	// maxFailures is where counting ends: an hour without a failure forgets all.
 	maxFailures = 60
 	// firstDelay is the first wait. Each further failure doubles it.
 	firstDelay = 100 * time.Millisecond
-	// maxDelayed bounds the logins of one address that wait at the same time. Otherwise parallel
+	// maxDelayed bounds the logins of one source that wait at the same time. Otherwise parallel
 	// guesses would be as many as ever.
 	maxDelayed = 16
 )
 
 func NewFailures() *Failures {
-	by, err := simplelru.NewLRU[netip.Prefix, *failures](maxFailing, nil)
+	by, err := simplelru.NewLRU[source, *failures](maxFailing, nil)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Failures{by: by}
+	return &Failures{seed: maphash.MakeSeed(), by: by}
 }
 
 // Network returns the network that a client's failures count for. It is invalid if they do not
@@ -103,56 +117,73 @@ func (e *failures) forget(now time.Time) {
 	}
 }
 
-// Delay returns how long a login of the address must wait now. If that is not 0, the caller calls
-// done afterwards. refused reports whether too many wait already.
-func (f *Failures) Delay(r *Rules, p netip.Prefix, now time.Time) (wait time.Duration, done func(), refused bool) {
+// Delay returns how long a login of a user from the address must wait now. If that is not 0, the
+// caller calls done afterwards. refused reports whether too many wait already.
+func (f *Failures) Delay(r *Rules, p netip.Prefix, user string, now time.Time) (wait time.Duration, done func(), refused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e, ok := f.by.Peek(p)
-	if !ok {
-		return 0, nil, false
+	var slowed []*failures
+	for _, from := range f.sources(p, user) {
+		e, ok := f.by.Peek(from)
+		if !ok {
+			continue
+		}
+		if e.forget(now); e.count < r.free {
+			continue
+		}
+		if e.waiting >= maxDelayed {
+			return 0, nil, true
+		}
+		slowed = append(slowed, e)
+		wait = max(wait, r.wait(e.count))
 	}
-	e.forget(now)
-	if e.count < r.free {
-		return 0, nil, false
-	}
-	if e.waiting >= maxDelayed {
-		return 0, nil, true
-	}
-	e.waiting++
-	wait = r.longest
-	if doublings := e.count - r.free; doublings < 16 {
-		wait = min(wait, firstDelay<<doublings)
+	for _, e := range slowed {
+		e.waiting++
 	}
 	return wait, func() {
 		f.mu.Lock()
-		e.waiting--
-		f.mu.Unlock()
+		defer f.mu.Unlock()
+		for _, e := range slowed {
+			e.waiting--
+		}
 	}, false
 }
 
-// Failed counts a failure. first reports whether logins of the address wait from now on.
-func (f *Failures) Failed(r *Rules, p netip.Prefix, now time.Time) (first bool) {
+// wait returns the wait after so many failures, which cost something.
+func (r *Rules) wait(failures int) time.Duration {
+	if doublings := failures - r.free; doublings < 16 {
+		return min(r.longest, firstDelay<<doublings)
+	}
+	return r.longest
+}
+
+// Failed counts a failure. first reports whether more logins wait from now on.
+func (f *Failures) Failed(r *Rules, p netip.Prefix, user string, now time.Time) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.some.Store(true)
-	e, ok := f.by.Get(p)
-	if !ok {
-		e = &failures{since: now}
-		f.by.Add(p, e)
+	for _, from := range f.sources(p, user) {
+		e, ok := f.by.Get(from)
+		if !ok {
+			e = &failures{since: now}
+			f.by.Add(from, e)
+		}
+		e.forget(now)
+		if e.count == 0 {
+			e.since = now
+		}
+		e.count = min(e.count+1, r.free+maxFailures)
+		first = first || e.count == r.free
 	}
-	e.forget(now)
-	if e.count == 0 {
-		e.since = now
-	}
-	e.count = min(e.count+1, r.free+maxFailures)
-	return e.count == r.free
+	return first
 }
 
-// Succeeded forgets the failures of an address.
-func (f *Failures) Succeeded(p netip.Prefix) {
+// Succeeded forgets the failures of an address, except those for other users.
+func (f *Failures) Succeeded(p netip.Prefix, user string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.by.Remove(p)
+	for _, from := range f.sources(p, user) {
+		f.by.Remove(from)
+	}
 	f.some.Store(f.by.Len() > 0)
 }

@@ -16,14 +16,14 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	f, rules, now := NewFailures(), rulesOf(3), time.Unix(1_800_000_000, 0)
 	p := netip.MustParsePrefix("192.0.2.7/32")
 	delay := func() time.Duration {
-		d, done, _ := f.Delay(rules, p, now)
+		d, done, _ := f.Delay(rules, p, "app", now)
 		if done != nil {
 			done()
 		}
 		return d
 	}
 	for range 5 {
-		f.Failed(rules, p, now)
+		f.Failed(rules, p, "app", now)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -43,7 +43,7 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	}
 	// An hour ends the delays, however many failures there were, and no delay exceeds the longest.
 	for range 1000 {
-		f.Failed(rules, p, now)
+		f.Failed(rules, p, "app", now)
 	}
 	if got := delay(); got != 5*time.Second {
 		t.Errorf("after 1000 failures: got a delay of %s, want 5s", got)
@@ -54,17 +54,61 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	// One failure a minute, as of a health check with a wrong password, never leads to a delay.
 	for range 100 {
 		now = now.Add(time.Minute)
-		f.Failed(rules, p, now)
+		f.Failed(rules, p, "app", now)
 		if delay() != 0 {
 			t.Fatal("one failure a minute led to a delay")
 		}
 	}
 }
 
+// Whoever knows one password does not get guesses of another for it.
+func TestASuccessMakesUpForNoFailuresOfOtherUsers(t *testing.T) {
+	f, rules, now := NewFailures(), rulesOf(3), time.Now()
+	p, other := netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("192.0.2.8/32")
+	delay := func(p netip.Prefix, user string) time.Duration {
+		d, done, refused := f.Delay(rules, p, user, now)
+		if refused {
+			t.Fatalf("%s from %s: refused", user, p)
+		}
+		if d > 0 {
+			done()
+		}
+		return d
+	}
+	for round := range 20 {
+		f.Failed(rules, p, "admin", now)
+		f.Failed(rules, p, "admin", now)
+		f.Succeeded(p, "app")
+		if round == 0 && !f.Any() {
+			t.Error("no failure is remembered")
+		}
+		if d := delay(p, "app"); d != 0 {
+			t.Fatalf("round %d: app, whose login succeeds, waits %s", round, d)
+		}
+	}
+	if d := delay(p, "admin"); d != rules.longest {
+		t.Errorf("after 40 failures admin waits %s, want %s", d, rules.longest)
+	}
+	if d := delay(other, "admin"); d != 0 {
+		t.Errorf("admin waits %s at another address, want 0", d)
+	}
+	f.Succeeded(p, "admin")
+	if d := delay(p, "admin"); d != 0 || f.Any() {
+		t.Errorf("after its success admin waits %s, want 0; any failures: %v", d, f.Any())
+	}
+	// Before a success everyone from the address waits, as the guesser has not proved who he is.
+	for range 3 {
+		f.Failed(rules, p, "admin", now)
+	}
+	if d := delay(p, "app"); d != firstDelay {
+		t.Errorf("after failures alone app waits %s, want %s", d, firstDelay)
+	}
+}
+
 func TestAddressesWithFailedLoginsAreBounded(t *testing.T) {
 	f, rules, now := NewFailures(), rulesOf(1), time.Now()
 	for i := range 3 * maxFailing {
-		f.Failed(rules, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), now)
+		f.Failed(rules, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), "app", now)
 	}
 	if got := f.by.Len(); got != maxFailing {
 		t.Errorf("got %d addresses remembered, want %d", got, maxFailing)

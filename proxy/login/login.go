@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ type Gate struct {
 	Failed     *Failures
 	AtAdmin    *Failures // at the admin address: what clients fail keeps no admin out
 	Counts     Counts
+	Clients    atomic.Int64    // the sessions but for those at the admin address
 	Attributes protocol.Attrs  // of every connection to a server
 	Stopping   <-chan struct{} // closed when the proxy stops
 	Log        *zap.Logger
@@ -132,14 +134,15 @@ func (l *Login) enter(ctx context.Context, until time.Time) error {
 	addr := l.client.RemoteAddr()
 	network, exempt := l.policy.Failures.Source(addr)
 	all := exempt || !network.IsValid() || l.policy.fromBalancer(addr)
-	err := l.entry.Enter(l.policy.Queue, network, all, until, l.gate.Stopping, ctx.Done())
+	room := l.policy.MaxConnections - int(l.gate.Clients.Load())
+	err := l.entry.Enter(l.policy.Queue, network, all, room, until, l.gate.Stopping, ctx.Done())
 	if err == ErrNoPlace {
 		return errTooMany
 	}
 	return err
 }
 
-// errTooMany answers a client that got no place in time.
+// errTooMany answers a client that got no place in time, or none to wait.
 var errTooMany = &LimitError{protocol.Errorf(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
 
 // greeting returns the greeting of the client. arrived is ServerLogin.Arrived, not nil behind a
@@ -169,20 +172,21 @@ func (l *Login) End() {
 // Identify makes the client prove its user to the proxy or to the server. It returns the connection
 // to that server if the client begins on that shard. charset is the client's.
 func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset string) (*backend.Conn, error) {
-	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	user := unquotedUser(attempt.Hello.User)
+	attempt.Hello.User = user
 	if err := l.checkCharset(charset); err != nil {
 		return nil, err
 	}
-	if err := l.backOff(ctx); err != nil {
+	if err := l.backOff(ctx, user); err != nil {
 		return nil, err
 	}
-	if !l.AtAdmin && l.policy.relays(attempt.Hello.User) {
+	if !l.AtAdmin && l.policy.relays(user) {
 		c, err := l.identifyByServer(attempt)
-		l.judged(err)
+		l.judged(user, err)
 		return c, err
 	}
 	account, err := l.policy.verify(attempt)
-	l.judged(err)
+	l.judged(user, err)
 	if err != nil {
 		return nil, err
 	}

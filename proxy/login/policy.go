@@ -20,7 +20,8 @@ type Policy struct {
 	Relay            bool
 	Admins, Monitors []string
 
-	MaxUserConnections int           // sessions of one user; 0: no limit
+	MaxConnections     int           // sessions of all users
+	MaxUserConnections int           // of one user; 0: no limit
 	Timeout            time.Duration // bounds a login, with the wait for a place
 	Queue              *Queue        // nil: no bound
 	Failures           Rules

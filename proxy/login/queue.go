@@ -13,7 +13,7 @@ import (
 // Each address has a share of the places: it gets no further one while it has share times as many
 // as are free. So silent clients do not keep other addresses out, and a single address may use
 // nearly all. A free place goes to one address after the other, and within each to the first
-// client.
+// client. Those that wait are bounded in the same way: see Enter.
 type Queue struct {
 	size int
 
@@ -23,7 +23,7 @@ type Queue struct {
 	order   list.List                // *origin, those with waiting clients; the next one first
 }
 
-// With a share of 4, a single address gets four fifths of the places.
+// With a share of 4, a single address gets four fifths of the places, or of the connections.
 const share = 4
 
 // origin is the address of clients, or their network of IPv6.
@@ -49,8 +49,10 @@ func NewQueue(size int) *Queue {
 	return &Queue{size: size, sources: make(map[netip.Prefix]*origin)}
 }
 
-// Enter takes a place. If place.given is not nil, the login must wait until that is closed.
-func (q *Queue) Enter(network netip.Prefix, all bool) *place {
+// Enter takes a place. If place.given is not nil, the login must wait until that is closed. room is
+// how many more clients may connect. An address that already has share times as many here gets no
+// place to wait, and Enter returns nil: its silent clients would take the connections of others.
+func (q *Queue) Enter(network netip.Prefix, all bool, room int) *place {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	source := q.sources[network]
@@ -63,6 +65,9 @@ func (q *Queue) Enter(network netip.Prefix, all bool) *place {
 	if source.in == nil && q.may(source) {
 		q.take(source)
 		return p
+	}
+	if !all && source.taken+source.waiting.Len() >= share*max(room, 1) {
+		return nil
 	}
 	p.given = make(chan struct{})
 	p.in = source.waiting.PushBack(p)

@@ -28,13 +28,13 @@ func TestEachAddressHasAShareOfTheLogins(t *testing.T) {
 		var places []*place
 		for range 500 {
 			for i := range c.addresses {
-				places = append(places, q.Enter(network(i), false))
+				places = append(places, q.Enter(network(i), false, 10_000))
 			}
 		}
 		if q.taken < c.taken-1 || q.taken > c.taken+1 {
 			t.Errorf("%d addresses: got %d of 500 places, want about %d", c.addresses, q.taken, c.taken)
 		}
-		if p := q.Enter(network(1000), false); !has(p) {
+		if p := q.Enter(network(1000), false, 10_000); !has(p) {
 			t.Errorf("%d addresses: a login of another one waits, want a place at once", c.addresses)
 		}
 		for _, p := range places {
@@ -48,12 +48,12 @@ func TestEachAddressHasAShareOfTheLogins(t *testing.T) {
 
 func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
 	q := NewQueue(2)
-	first, second := q.Enter(network(0), true), q.Enter(network(0), true)
+	first, second := q.Enter(network(0), true, 10_000), q.Enter(network(0), true, 10_000)
 	var many []*place
 	for range 5 {
-		many = append(many, q.Enter(network(1), false))
+		many = append(many, q.Enter(network(1), false, 10_000))
 	}
-	few := []*place{q.Enter(network(2), false), q.Enter(network(2), false)}
+	few := []*place{q.Enter(network(2), false, 10_000), q.Enter(network(2), false, 10_000)}
 	gone := many[1]
 	q.leave(gone) // this login gives up before its place comes
 	if !has(first) || !has(second) || has(many[0]) || has(few[0]) {
@@ -78,11 +78,42 @@ func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
 func TestAnExemptAddressMayTakeAllPlaces(t *testing.T) {
 	q := NewQueue(10)
 	for range 10 {
-		if !has(q.Enter(network(0), true)) {
+		if !has(q.Enter(network(0), true, 10_000)) {
 			t.Fatal("a free place was not given")
 		}
 	}
-	if has(q.Enter(network(0), true)) || has(q.Enter(network(1), false)) {
+	if has(q.Enter(network(0), true, 10_000)) || has(q.Enter(network(1), false, 10_000)) {
 		t.Error("more places were given than there are")
+	}
+}
+
+// Clients that wait leave connections to other addresses, however few there are.
+func TestClientsThatWaitLeaveConnectionsToOtherAddresses(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		connections, others int // others have logged in
+		all                 bool
+		want                int // clients of one address that log in or wait
+	}{
+		{"no others", 60, 0, false, 48},
+		{"others", 60, 30, false, 24},
+		{"full", 60, 60, false, 16}, // it keeps its places
+		{"plenty", 10_000, 0, false, 100},
+		{"exempt", 60, 30, true, 100},
+	} {
+		q := NewQueue(20)
+		in := 0
+		for range 100 {
+			if q.Enter(network(0), c.all, c.connections-c.others-in-1) == nil {
+				break
+			}
+			in++
+		}
+		if in != c.want {
+			t.Errorf("%s: %d clients of one address log in or wait, want %d", c.name, in, c.want)
+		}
+		if p := q.Enter(network(1), c.all, 0); p == nil || !c.all && !has(p) {
+			t.Errorf("%s: a client of another address got no place", c.name)
+		}
 	}
 }

@@ -207,14 +207,17 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	}
 	switch {
 	case e.Params.Rebound:
-		p.Types, p.before = p.before[:0], p.Types
-		types := e.Params.Types
+		bound, types, names := p.before[:0], e.Params.Types, 0
 		for range p.Params {
 			var param protocol.Parameter
 			param, types, _ = protocol.CutParameter(types, attributes)
+			if names += len(param.Name); names > maxNames {
+				return e, errNames
+			}
 			param.Name = bytes.Clone(param.Name)
-			p.Types = append(p.Types, param)
+			bound = append(bound, param)
 		}
+		p.Types, p.before = bound, p.Types
 		e.Params.Types = types // of the attributes
 	case len(p.Types) != p.Params:
 		return e, ErrArguments
@@ -224,6 +227,9 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	e.Whole = p.whole(&e)
 	return e, nil
 }
+
+// maxNames bounds the bytes of the parameters' names, which a List keeps.
+const maxNames = 64 << 10
 
 // ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
@@ -409,4 +415,6 @@ var (
 	ErrMalformed = protocol.Errorf(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
 	ErrTooLong   = protocol.Errorf(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
 		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
+	errNames = protocol.Errorf(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
+		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: the names of all parameters together may have 64 KiB)")
 )

@@ -116,14 +116,34 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 	return c, nil
 }
 
+// notesNothing reports whether noteDone has no effect for the text being handled, and nobody else
+// looks at its analysis once it is sent.
+func (d *delivery) notesNothing() bool {
+	switch d.planning.stmt.Kind {
+	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete:
+		return !d.planning.stmt.ChangesTables()
+	}
+	return false
+}
+
+// forgetText drops all that has the text being handled, except the command in the scratch buffer.
+// So the session's share of the memory is free once that is sent, however long the statement then
+// waits for a lock.
+func (d *delivery) forgetText() {
+	d.attributes, d.relay.batch.payload = nil, nil
+	d.planning.trim()
+	d.relay.share.relayed = true
+}
+
 // fillQuery handles the analysed text of q.
 func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	a, err := d.planning.planCalls(q, q.Text, plan.Now)
 	if err != nil {
 		return err
 	}
+	of := q.Binding // q has the text, see forgetText
 	if err = d.rewrite(q.Text, a); err != nil {
-		err = refusedQuery(q.Binding, err)
+		err = refusedQuery(of, err)
 	}
 	return err
 }
@@ -170,6 +190,10 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		}
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err
+		}
+		if d.relay.share.bytes > 0 && n.Once() && d.notesNothing() {
+			d.forgetText()
+			return d.relay.sendScratch(c)
 		}
 		switch r, err := d.relay.sendNumbered(c, &n, false); {
 		case err != nil:

@@ -45,6 +45,10 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			n.Fill.Repeated = true
 		}
 		p.ForgetLong()
+		if x.relay.share.bytes > 0 && n.Once() { // as delivery.forgetText does
+			e, n.Slots = params.Execution{Params: protocol.Parameters{Rebound: e.Params.Rebound}}, nil
+			x.relay.batch.payload, x.relay.share.relayed = nil, true
+		}
 		if r, err = x.relay.sendNumbered(c, &n, true); err != nil {
 			return err
 		}

@@ -40,6 +40,17 @@ func (p *planning) read(sql []byte, mode lex.Mode) {
 	p.stmt.Analyze(sql, mode)
 }
 
+// trim drops the last text, and frees the memory of an unusually large one.
+func (p *planning) trim() {
+	if p.analysed {
+		p.stmt.Trim()
+	}
+	if p.planned && !p.planner.Trim() {
+		p.planner = nil
+	}
+	p.analysed, p.planned = false, false
+}
+
 // waitForRows waits out a pause of the shard if the text just analysed may bring rows. A column may
 // be bound to a sequence in a pause.
 func (p *planning) waitForRows() error {

@@ -128,9 +128,14 @@ func (r *relay) sendScratch(c *backend.Conn) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
+	answer := expected{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}
 	_, writeErr := c.Write(r.scratch)
 	r.batch.drop()
-	return r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
+	if r.share.relayed {
+		r.scratch = nil
+		r.share.give()
+	}
+	return r.relayAnswers(c, writeErr, []expected{answer})
 }
 
 // relayAnswers passes on what the server sends until it has answered everything in answers. It

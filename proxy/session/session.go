@@ -392,13 +392,7 @@ func (s *Session) leaves() bool { return s.Drains() && !s.state.InTransaction() 
 
 // trim frees the memory of an unusually large command, before a wait.
 func (s *Session) trim() {
-	if s.analysed {
-		s.stmt.Trim()
-	}
-	if s.planned && !s.planner.Trim() {
-		s.planner = nil
-	}
-	s.analysed, s.planned = false, false
+	s.planning.trim()
 	if cap(s.scratch) > maxKept {
 		s.scratch = nil
 	}

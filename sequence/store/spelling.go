@@ -17,8 +17,12 @@ import (
 // cannot hold.
 var ErrNoText = errors.New("is no text in its character set")
 
-// InUTF8 lets the server convert a name to UTF-8.
+// InUTF8 lets the server convert a name to UTF-8. The charset becomes part of the statement. It may
+// be what a shard says, which is not trusted, so it must be a plain word.
 func (st *Store) InUTF8(ctx context.Context, charset string, name []byte) (string, error) {
+	if strings.Trim(charset, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "", ErrNoText
+	}
 	conn, err := st.Conn(ctx)
 	if err != nil {
 		return "", err
