@@ -88,15 +88,12 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	if err != nil && t.Warning == nil {
 		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", shown(err)))
 	}
+	own, err := usable(asked, by, all)
+	if err != nil && (away == nil || ctx.Err() != nil) {
+		return nil, err
+	}
 	for _, i := range all {
-		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {
-			continue
-		}
-		may, err := sees(asked, by, []byte(i.Name))
-		if err != nil && (away == nil || ctx.Err() != nil) {
-			return nil, err
-		}
-		if err != nil || !may {
+		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) || !by.Monitor && !own[i.Name] {
 			continue
 		}
 		var next any
@@ -140,6 +137,18 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 // fromMemory is the warning of a list that could ask no sequence server.
 func fromMemory(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
+}
+
+// usable returns which sequences of a list a caller may use. It asks nothing for one who sees all.
+func usable(ctx context.Context, by proxy.Caller, all []sequence.Info) (map[string]bool, error) {
+	if by.Monitor {
+		return nil, nil
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return by.Usable(ctx, names)
 }
 
 // sees reports whether a caller may see a sequence.
