@@ -72,24 +72,24 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	}
 	t := &protocol.Table{Columns: showColumns}
 	asked := ctx
-	shown := func(err error) error {
-		if text, hidden := sequence.Public(err); hidden && !by.Monitor {
-			return errors.New(text)
-		}
-		return err
-	}
 	if away != nil {
-		t.Warning = fromMemory("sequences", shown(away))
+		why := away
+		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
+			why = errors.New(text)
+		}
+		t.Warning = fromMemory("sequences", why)
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()
 	}
-	warnings, err := numbered(asked, by)
-	if err != nil && t.Warning == nil {
-		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", shown(err)))
-	}
-	own, err := usable(asked, by, all)
-	if err != nil && (away == nil || ctx.Err() != nil) {
+	var warnings map[string]any
+	var own map[string]bool
+	var err error
+	if by.Monitor { // nobody else can act on what the shards answer
+		if warnings, err = numbered(asked, by); err != nil && t.Warning == nil {
+			t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", err))
+		}
+	} else if own, err = usable(asked, by, all); err != nil && (away == nil || ctx.Err() != nil) {
 		return nil, err
 	}
 	for _, i := range all {
@@ -139,11 +139,8 @@ func fromMemory(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
 }
 
-// usable returns which sequences of a list a caller may use. It asks nothing for one who sees all.
+// usable returns which sequences of a list a caller may use.
 func usable(ctx context.Context, by proxy.Caller, all []sequence.Info) (map[string]bool, error) {
-	if by.Monitor {
-		return nil, nil
-	}
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].Name
