@@ -72,31 +72,28 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	}
 	t := &protocol.Table{Columns: showColumns}
 	asked := ctx
-	shown := func(err error) error {
-		if text, hidden := sequence.Public(err); hidden && !by.Monitor {
-			return errors.New(text)
-		}
-		return err
-	}
 	if away != nil {
-		t.Warning = fromMemory("sequences", shown(away))
+		why := away
+		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
+			why = errors.New(text)
+		}
+		t.Warning = fromMemory("sequences", why)
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()
 	}
-	warnings, err := numbered(asked, by)
-	if err != nil && t.Warning == nil {
-		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", shown(err)))
+	var warnings map[string]any
+	var own map[string]bool
+	var err error
+	if by.Monitor { // nobody else can act on what the shards answer
+		if warnings, err = numbered(asked, by); err != nil && t.Warning == nil {
+			t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", err))
+		}
+	} else if own, err = usable(asked, by, all); err != nil && (away == nil || ctx.Err() != nil) {
+		return nil, err
 	}
 	for _, i := range all {
-		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {
-			continue
-		}
-		may, err := sees(asked, by, []byte(i.Name))
-		if err != nil && (away == nil || ctx.Err() != nil) {
-			return nil, err
-		}
-		if err != nil || !may {
+		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) || !by.Monitor && !own[i.Name] {
 			continue
 		}
 		var next any
@@ -140,6 +137,15 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 // fromMemory is the warning of a list that could ask no sequence server.
 func fromMemory(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
+}
+
+// usable returns which sequences of a list a caller may use.
+func usable(ctx context.Context, by proxy.Caller, all []sequence.Info) (map[string]bool, error) {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return by.Usable(ctx, names)
 }
 
 // sees reports whether a caller may see a sequence.

@@ -34,13 +34,18 @@ type Column struct{ Schema, Table, Column string }
 
 // tables selects, from COLUMNS as c, the tables that have the column. Views do not count.
 func (c Column) tables() string {
+	return "FROM information_schema.COLUMNS c " +
+		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') " +
+		"WHERE " + c.named()
+}
+
+// named is the condition on COLUMNS as c.
+func (c Column) named() string {
 	where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
 	if c.Schema != "" {
 		where = "= " + literal(c.Schema)
 	}
-	return "FROM information_schema.COLUMNS c " +
-		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') " +
-		"WHERE c.TABLE_NAME = " + literal(c.Table) + " AND c.COLUMN_NAME = " + literal(c.Column) + " AND c.TABLE_SCHEMA " + where
+	return "c.TABLE_NAME = " + literal(c.Table) + " AND c.COLUMN_NAME = " + literal(c.Column) + " AND c.TABLE_SCHEMA " + where
 }
 
 // AutoIncrement is a table where the server itself numbers one of the given columns.
@@ -146,7 +151,9 @@ func FindAutoIncrements(ctx context.Context, ask Ask, shard string, columns []Co
 		mariaDB = mariaDB || v[0] == "version" && strings.Contains(v[1], "MariaDB")
 	}
 	for i, column := range columns {
-		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME "+column.tables()+
+		// A view has no such EXTRA. A look into TABLES, which tells views, would have MariaDB look at
+		// all tables of all schemas.
+		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c WHERE "+column.named()+
 			" AND c.EXTRA LIKE '%auto_increment%' ORDER BY 1, 2 LIMIT "+strconv.Itoa(maxOwningTables))
 		if err != nil {
 			return nil, fmt.Errorf("look for columns with AUTO_INCREMENT: %w", err)

@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"seqproxy/backend"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
@@ -53,6 +55,17 @@ func TestShowSequencesNamesTheColumnsThatSeveralShardsNumber(t *testing.T) {
 	if warned["unbound"] != "NULL" || strings.Contains(warned["albums"], "one_shard") {
 		t.Errorf("got the warnings %q, want none", warned)
 	}
+	mayManage := func(is bool) {
+		e.Reload(t, func(_ *backend.Options, o *proxy.Options) {
+			o.Users = slices.Clone(o.Users)
+			o.Users[0].Admin = is
+		})
+	}
+	mayManage(false)
+	if _, rows := table(t, e.Conn(t, e.Schemas[0], nil), "SHOW SEQUENCES"); len(rows) != 3 || slices.ContainsFunc(rows, func(row []string) bool { return row[len(row)-1] != "NULL" }) {
+		t.Errorf("who may not manage sequences got %q, want three without a warning", rows)
+	}
+	mayManage(true)
 	numbered, err := e.Proxy.Numbered(t.Context())
 	if err != nil || len(numbered) != 4 {
 		t.Fatalf("got %d tables, %v, want 4: %+v", len(numbered), err, numbered)

@@ -75,6 +75,28 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 	}
 }
 
+// Whoever lists sequences may use few of thousands.
+func TestAListLooksUpNoSequenceThatTheUserMayNotUse(t *testing.T) {
+	e := newEnv(t, setup{Shards: noShards, Proxy: func(o *proxy.Options) {
+		o.Users[0].Admin = false
+		o.Users[0].Sequences = []string{"PHOTOS", "albums", "video*", "nobody"}
+	}})
+	for _, name := range []string{"photos", "albums", "videos", "a", "b", "c", "d", "e"} {
+		createSequence(t, e, name)
+	}
+	c := e.Conn(t, "", nil)
+	before := e.Sequences.Stats().Sequences
+	for _, list := range []string{"SHOW SEQUENCES", "SHOW SEQUENCES LIKE '%'"} {
+		if got := names(t, c, list); !slices.Equal(got, []string{"albums", "photos", "videos"}) {
+			t.Errorf("%s: got %q", list, got)
+		}
+	}
+	// Only the server can tell that PHOTOS means photos.
+	if got := e.Sequences.Stats().Sequences - before; got != 1 {
+		t.Errorf("%d sequences were looked up, want one", got)
+	}
+}
+
 func TestAListOfSequencesMayBeEmptyOrAll(t *testing.T) {
 	for _, test := range []struct {
 		list []string

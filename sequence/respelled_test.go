@@ -59,6 +59,27 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	}
 }
 
+// A proxy that looks the new spelling up before it sees the change has both in memory. That the
+// changed one is known here does not mean that there is no other.
+func TestASequenceOfWhichBothSpellingsAreInMemoryEndsTheOldOne(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0})
+	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+	mustTake(t, b, "Photos", 1)
+	settled(t, b, "Photos")
+	sequence.Inside(b).StopFollowing()
+	if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
+	mustTake(t, b, "photos", 1)
+	sequence.Inside(b).FollowAgain()
+	mustAlter(t, a, "photos", sequence.Alteration{Order: ref(true)})
+	last := mustTake(t, a, "photos", 1)
+	if got := mustTake(t, b, "Photos", 1); got <= last {
+		t.Errorf("an ORDER sequence: got %d after %d", got, last)
+	}
+}
+
 // A row that was read before a change arrived makes no cache: the change would miss that cache.
 func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})

@@ -72,6 +72,33 @@ func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, err
 	return false, nil
 }
 
+// Among returns which of stored, names as the table spells them, are among the rights. It looks up
+// no more than the names of the rights. With an error come those that are known without the
+// sequence server.
+func (r *Rights) Among(ctx context.Context, names Names, stored []string) (own map[string]bool, err error) {
+	own = make(map[string]bool)
+	for _, name := range stored {
+		own[name] = r == nil || slices.ContainsFunc(r.prefixes, func(p []byte) bool { return strings.HasPrefix(name, string(p)) })
+	}
+	if r == nil {
+		return own, nil
+	}
+	for _, name := range r.names {
+		is := string(name)
+		if _, listed := own[is]; !listed {
+			if err != nil {
+				continue
+			}
+			if is, _, err = names.Stored(ctx, name); err != nil {
+				err = fmt.Errorf("look for the right to use a sequence: %w", err)
+				continue
+			}
+		}
+		own[is] = true
+	}
+	return own, err
+}
+
 // MayUse returns nil if the session's user may take numbers of a sequence, look at it and set it,
 // else the error for the client. It costs nothing for a user with all rights. Whatever takes
 // numbers without a plan must call it.

@@ -189,64 +189,106 @@ func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 	return values, t.fillLast(asks, values, before)
 }
 
+// calls are the NEXTVALs of one sequence in a text.
+type calls struct {
+	name  []byte
+	total uint64 // numbers that they take together
+	asked bool   // the numbers have been asked for
+	// the next number, of those a step apart; a step of 0: they are taken one by one
+	next, step uint64
+}
+
 // takeNext takes the numbers for NEXTVALs.
 func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
+	of := make([]int, len(asks)) // by slot, an index of all; a few need no memory
+	all, err := t.bySequence(asks, of, make([]calls, 0, 4))
+	if err != nil {
+		return nil, err
+	}
 	values = t.none(len(asks))
-	taken := make([]bool, len(asks))
 	for i := range asks {
-		if !asks[i].Takes() || taken[i] || asks[i].Func != statement.Nextval {
+		if !isNextval(&asks[i]) {
 			continue
 		}
-		name := asks[i].Sequence
-		places := make([]int, 0, 4) // indexes of the slots of this sequence; a few need no memory
-		total := uint64(0)
-		for j := i; j < len(asks); j++ {
-			if !asks[j].Takes() || taken[j] || asks[j].Func != statement.Nextval {
-				continue
-			}
-			other := asks[j].Sequence
-			same := bytes.Equal(other, name)
-			if !same {
-				var err error
-				same, err = t.names.Same(&t.Patience, name, other)
-				if err = t.Patience.Over(err); err != nil {
-					return nil, err
-				}
-			}
-			if same {
-				if err := t.mayCount(&asks[j]); err != nil {
-					return nil, err
-				}
-				places = append(places, j)
-				total += asks[j].Count
-			}
-		}
-		if total == 1 {
-			if values[i], err = t.next(name); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		next, step, err := t.Run(name, total)
-		if err != nil { // what looks for a kind of error takes memory
-			if !errors.As(err, new(*sequence.KindError)) && !errors.As(err, new(fits)) {
-				return nil, err
-			}
-			// Such a sequence gives its keys only one by one.
-			for _, j := range places {
-				if values[j], err = t.next(name); err != nil {
-					return nil, err
-				}
-				taken[j] = true
-			}
-			continue
-		}
-		for _, j := range places {
-			values[j].Value, values[j].Last, taken[j] = next, next+(asks[j].Count-1)*step, true
-			next += asks[j].Count * step
+		if values[i], err = t.takeOf(&all[of[i]], asks[i].Count); err != nil {
+			return nil, err
 		}
 	}
 	return values, nil
+}
+
+// isNextval reports whether a slot takes numbers of NEXTVAL.
+func isNextval(a *plan.Slot) bool { return a.Takes() && a.Func == statement.Nextval }
+
+// bySequence adds to all the sequences of NEXTVALs, each once in whichever spelling, and sets of to
+// which of them each slot belongs to. A text may have very many calls, so the time that it takes
+// must not grow faster than they do.
+func (t *Taker) bySequence(asks []plan.Slot, of []int, all []calls) ([]calls, error) {
+	index := make(map[string]int) // by the table's spelling
+	at, before := 0, []byte(nil)
+	for i := range asks {
+		a := &asks[i]
+		if !isNextval(a) {
+			continue
+		}
+		if err := t.mayCount(a); err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			all = append(all, calls{name: a.Sequence})
+		} else if !bytes.Equal(a.Sequence, before) {
+			// Most texts have one name, and never come here.
+			if len(index) == 0 {
+				first, err := t.spelling(before)
+				if err != nil {
+					return nil, err
+				}
+				index[first] = 0
+			}
+			stored, err := t.spelling(a.Sequence)
+			if err != nil {
+				return nil, err
+			}
+			known := false
+			if at, known = index[stored]; !known {
+				at = len(all)
+				index[stored] = at
+				all = append(all, calls{name: a.Sequence})
+			}
+		}
+		before, of[i] = a.Sequence, at
+		all[at].total += a.Count
+	}
+	return all, nil
+}
+
+// spelling returns how the table spells a sequence, or the name itself if there is none.
+func (t *Taker) spelling(name []byte) (string, error) {
+	stored, exists, err := t.names.Stored(&t.Patience, name)
+	if err = t.Patience.Over(err); err == nil && !exists {
+		stored = string(name)
+	}
+	return stored, err
+}
+
+// takeOf takes the numbers of one of the calls.
+func (t *Taker) takeOf(c *calls, count uint64) (n Number, err error) {
+	if c.total > 1 && !c.asked {
+		c.asked = true
+		c.next, c.step, err = t.Run(c.name, c.total)
+		if err != nil { // what looks for a kind of error takes memory
+			if !errors.As(err, new(*sequence.KindError)) && !errors.As(err, new(fits)) {
+				return n, err
+			}
+			c.step = 0 // such a sequence gives its keys only one by one
+		}
+	}
+	if c.step == 0 {
+		return t.next(c.name)
+	}
+	n = Number{Value: c.next, Last: c.next + (count-1)*c.step}
+	c.next += count * c.step
+	return n, nil
 }
 
 // fits is the error of a sequence that has too few consecutive keys, but any number of single ones.

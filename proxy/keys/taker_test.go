@@ -24,6 +24,7 @@ type counters struct {
 	setTo      uint64
 	spent      uint64   // a client's number above it moves the counter
 	asked      []string // tables of MayInsert
+	looked     int      // names that were looked up
 }
 
 func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.Taken, error) {
@@ -56,10 +57,12 @@ func (c *counters) FormOf(_ context.Context, name []byte) (sequence.Form, error)
 }
 
 func (c *counters) Stored(_ context.Context, name []byte) (string, bool, error) {
+	c.looked++
 	return strings.ToLower(string(name)), true, nil
 }
 
 func (c *counters) Same(_ context.Context, a, b []byte) (bool, error) {
+	c.looked += 2
 	return strings.EqualFold(string(a), string(b)), nil
 }
 
@@ -129,6 +132,31 @@ func TestTheNumbersOfOneSequenceAreConsecutive(t *testing.T) {
 	want := []Number{{Value: 1, Last: 1}, {}, {Value: 1, Last: 2}, {Value: 2, Last: 4}, {Value: 5, Last: 5}, {}}
 	if !slices.Equal(values, want) || !slices.Equal(c.taken, []string{"a 5", "b 2"}) {
 		t.Errorf("got %+v, taken %q, want %+v", values, c.taken, want)
+	}
+}
+
+// A text may have 100,000 calls. Comparing each with each would take minutes, which nobody can end.
+func TestEachCallIsLookedUpOnce(t *testing.T) {
+	taker, c := newTaker(t)
+	var slots []plan.Slot
+	for i := range 1000 {
+		name := fmt.Sprint("s", i%100)
+		if i/100%2 == 0 {
+			name = strings.ToUpper(name)
+		}
+		slots = append(slots, nextval(name, 2), nextval(name, 1))
+	}
+	values, err := taker.Take(slots)
+	if err != nil || len(c.taken) != 100 || c.taken[0] != "s0 30" {
+		t.Fatalf("%d takes, %v, want 100 of 30 numbers", len(c.taken), err)
+	}
+	for i := range 1000 {
+		if n := uint64(i/100*3 + 1); values[2*i].Value != n || values[2*i].Last != n+1 || values[2*i+1].Value != n+2 {
+			t.Fatalf("calls %d and the one behind it: got %+v, want numbers from %d", 2*i, values[2*i:2*i+2], n)
+		}
+	}
+	if c.looked > len(slots) {
+		t.Errorf("%d look-ups for %d calls", c.looked, len(slots))
 	}
 }
 
@@ -291,7 +319,7 @@ func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
 	if values[0].Value != 1 || values[2].Value != 2 || values[2].Last != 2 {
 		t.Errorf("got %v", values)
 	}
-	if want := []string{"spread 2", "spread 1", "spread 1", "a 1"}; !slices.Equal(c.taken, want) {
+	if want := []string{"spread 2", "spread 1", "a 1", "spread 1"}; !slices.Equal(c.taken, want) {
 		t.Errorf("took %v, want %v", c.taken, want)
 	}
 	for _, slots := range [][]plan.Slot{{nextval("spread", 2)}, {nextval("a", 1), nextval("spread", 2)}} {

@@ -29,6 +29,9 @@ type Caller struct {
 type CallerSession interface {
 	// MayUse reports whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
+	// Usable returns which of stored, the names of sequences as the table spells them, the user may
+	// use. With an error come those that are known without the sequence server.
+	Usable(ctx context.Context, stored []string) (map[string]bool, error)
 	// Audit logs that the caller has changed something by a statement, or was refused it with err.
 	// The statement must have nothing in it that may be a secret.
 	Audit(statement string, err error)
@@ -52,6 +55,11 @@ type asker struct{ t *texts }
 // MayUse reports whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	return a.t.planning.mayUse(ctx, name)
+}
+
+// Usable returns which of stored the user may use.
+func (a asker) Usable(ctx context.Context, stored []string) (map[string]bool, error) {
+	return a.t.at.login.Account.Rights.Among(ctx, a.t.at.set.right, stored)
 }
 
 // Audit logs a change by the session.

@@ -29,6 +29,8 @@ func (f *Follower) hear(ctx context.Context, v *member.Server) (store.Changes, e
 	if err != nil || len(heard.Changed) == 0 {
 		return heard, err
 	}
+	// Any change may be of a sequence that was dropped and made again. That its spelling is in memory
+	// does not mean that no other is.
 	heard.Respelled, err = v.Respelled(ctx, f.caches.Heard())
 	return heard, err
 }
