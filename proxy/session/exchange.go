@@ -1,9 +1,9 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -263,18 +263,14 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 }
 
 // duplicateOf reports whether the message of error 1062 is about the key. In all languages the
-// value comes first in quotes.
+// value comes first in quotes, and values of several columns have - between them. A wrong guess
+// costs a number.
 func duplicateOf(message string, k *plan.FilledKey) bool {
 	key := strconv.FormatUint(k.First, 10)
 	if k.Binding.Texts {
 		key = k.Texts[0]
 	}
-	b := []byte(message)
-	from := bytes.IndexByte(b, '\'')
-	if from < 0 {
-		return false
-	}
-	b = b[from+1:]
-	to := bytes.IndexByte(b, '\'')
-	return to >= 0 && string(b[:to]) == key
+	_, entry, _ := strings.Cut(message, "'")
+	entry, _, whole := strings.Cut(entry, "'")
+	return whole && strings.Contains("-"+entry+"-", "-"+key+"-")
 }
