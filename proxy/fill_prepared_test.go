@@ -269,6 +269,43 @@ func TestANumberInACompositeKeyThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 	}
 }
 
+// The proxy writes the columns into the text, which servers then look for.
+func TestAPreparedInsertWithoutColumnsEndsWithTheNameOfOne(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
+	c, inside := o.Conn(t, o.Schemas[0], nil), o.Conn(t, o.Schemas[0], nil)
+	const all, some = "INSERT INTO photos VALUES (NULL, ?, NULL, NULL)", "INSERT INTO photos (title) VALUES (?)"
+	prepare := func(c *sql.Conn, text string) func() error {
+		t.Helper()
+		st, err := c.PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		return func() error {
+			_, err := st.ExecContext(t.Context(), "x")
+			return err
+		}
+	}
+	insert, insertInside, named := prepare(c, all), prepare(inside, all), prepare(inside, some)
+	if err := insert(); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, direct, "ALTER TABLE photos RENAME COLUMN title TO caption")
+	exec(t, inside, "BEGIN")
+	checkError(t, all, insert(), 1054, "title")
+	checkError(t, all, insert(), 1615, "connect again", "another name")
+	checkError(t, all, insertInside(), 1054, "title")
+	checkError(t, all, insertInside(), 1615, "prepare the statement again")
+	for range 2 { // the text has the name
+		checkError(t, some, named(), 1054, "title")
+	}
+	if err := prepare(inside, all)(); err != nil {
+		t.Errorf("prepared again: %v", err)
+	}
+}
+
 // Checklist 34.
 func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)

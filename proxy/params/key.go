@@ -30,6 +30,7 @@ type Key struct {
 	plain    bool     // the number is made LAST_INSERT_ID() here
 	ignore   bool     // the statement has IGNORE
 	updates  bool     // the statement has ON DUPLICATE KEY UPDATE
+	Listed   bool     // the text had no list of columns; it has one of the proxy
 }
 
 // keyRow is a row that may get a number.
@@ -57,7 +58,8 @@ type hiddenKey struct {
 // hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
 // are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
-	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates}
+	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates,
+		Listed: len(k.Key.Columns) > 0}
 	var keys []hiddenKey
 	in, key := k.Insertion, &k.Key
 	if k.Listed {

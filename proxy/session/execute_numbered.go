@@ -49,7 +49,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			return err
 		}
 		if r == noRemedy {
-			p.inserts.stale = n.Fill != nil && n.Fill.Stale
+			p.inserts.stale = n.Fill != nil && n.Fill.Stale || p.Key != nil && p.Key.Listed && c.Answer.ErrCode == mysql.ER_BAD_FIELD_ERROR
 			break
 		}
 	}
