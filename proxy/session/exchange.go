@@ -44,6 +44,26 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	return noRemedy, r.sendScratch(c)
 }
 
+// restoreFirst puts the first number of an INSERT into its OK, which is the next packet of c. After
+// a trigger or a stored function servers have LAST_INSERT_ID(n) in SQL, but not in the OK: that has
+// the last row's key with AUTO_INCREMENT, else 0. It stays where no row is new.
+func (r *relay) restoreFirst(c *backend.Conn, ok []byte, f *plan.Filling) {
+	if len(ok) < 3 || ok[0] != 0 {
+		return
+	}
+	rows, size, _ := protocol.ReadLenEncInt(ok[1:])
+	id, _, whole := protocol.ReadLenEncInt(ok[1+size:])
+	k := &f.Keys[0]
+	first, lost := k.Leading(), id == 0 || k.Auto
+	if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
+		lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
+	}
+	if first == 0 || first == id || !lost || rows == 0 || !whole {
+		return
+	}
+	c.Replace(protocol.HeaderSize+len(ok), protocol.AppendOKFor(nil, ok, first, c.Buffered()[3]))
+}
+
 // exchangeFilled is sendScratch for a statement with filled keys. Such a statement runs twice at
 // most.
 func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error) {
@@ -79,6 +99,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		f.Stale = true
 		r.at.shared.columns.forget()
 	}
+	r.restoreFirst(c, first, f)
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {
