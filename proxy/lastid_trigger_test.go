@@ -109,3 +109,37 @@ func TestAnotherColumnWithAutoIncrementHasTheInsertID(t *testing.T) {
 		p.Direct.quit()
 	}
 }
+
+func TestATriggerLeavesTheInsertIDOfNextval(t *testing.T) {
+	o := newOracle(t, setup{})
+	for _, prepared := range []bool{false, true} {
+		p := o.keyPair(t, prepared, [2]string{})
+		server := o.Servers[0]
+		server.Exec(t, "USE "+p.schemas[0], "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log (v) VALUES (NEW.id)",
+			"CREATE TRIGGER more AFTER INSERT ON log FOR EACH ROW SET @x = 1")
+		for _, c := range []struct{ text, want string }{
+			{"INSERT INTO t (id, a) VALUES (NEXTVAL(photos), 'x')", "#"},
+			{"INSERT INTO t SET a = 'y', id = NEXTVAL(photos)", "#"},
+			{"REPLACE INTO t (a, id) VALUES ('y', NEXTVAL(photos))", "#"},
+			{"INSERT INTO t (id, a, ref) VALUES (NEXTVAL(photos), 'u', NEXTVAL(photos)), (NEXTVAL(photos), 'v', 1)", "#"},
+			{"INSERT IGNORE INTO t (id, a) VALUES (NEXTVAL(photos), 'w')", "#"},
+			{"INSERT INTO t (id, a, ref) VALUES (NEXTVAL(photos), 'fn', made_too(5))", "#"},
+			// The server may not have evaluated the call, or has a number of its own.
+			{"INSERT INTO t (id, a) VALUES (IF(a = 'x', NEXTVAL(photos), 5), 'z')", "0"},
+			{"INSERT INTO t (id, a) VALUES (6, 'zz'), (IF(0, NEXTVAL(photos), 7), 'zzz')", "0"},
+			{"INSERT INTO t SET id = 8, a = 'eight', ref = NULL = NEXTVAL(photos)", "0"},
+			{"INSERT INTO log (id, v) VALUES (100, NEXTVAL(photos))", "100"},
+			{"INSERT INTO log (v) VALUES (NEXTVAL(photos)), (NEXTVAL(photos))", "101"},
+		} {
+			want := c.want
+			if want == "#" {
+				want = fmt.Sprint(o.nextNumber(t, "photos"))
+			}
+			if got := insertIDOf(p.send(p.Proxy, c.text)); got != want {
+				t.Errorf("prepared %t: %s: insert id %s, want %s", prepared, c.text, got, want)
+			}
+		}
+		p.Proxy.quit()
+		p.Direct.quit()
+	}
+}

@@ -40,23 +40,42 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 		return noRemedy, r.exchangeRows(c, r.scratch, n.Rows, binary)
 	case n.Fill != nil && !n.Fill.Several:
 		return r.exchangeFilled(c, n)
+	case n.First != 0 && n.Fill == nil:
+		return noRemedy, r.exchangeFirst(c, n)
 	}
 	return noRemedy, r.sendScratch(c)
+}
+
+// exchangeFirst is sendScratch for an INSERT whose NEXTVAL surely becomes the insert id.
+func (r *relay) exchangeFirst(c *backend.Conn, n *keys.Numbers) error {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	_, writeErr := c.Write(r.scratch)
+	if writeErr == nil {
+		r.restoreFirst(c, r.firstPacket(c), n)
+	}
+	r.batch.drop()
+	return r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 }
 
 // restoreFirst puts the first number of an INSERT into its OK, which is the next packet of c. After
 // a trigger or a stored function servers have LAST_INSERT_ID(n) in SQL, but not in the OK: that has
 // the last row's key with AUTO_INCREMENT, else 0. It stays where no row is new.
-func (r *relay) restoreFirst(c *backend.Conn, ok []byte, f *plan.Filling) {
+func (r *relay) restoreFirst(c *backend.Conn, ok []byte, n *keys.Numbers) {
 	if len(ok) < 3 || ok[0] != 0 {
 		return
 	}
 	rows, size, _ := protocol.ReadLenEncInt(ok[1:])
 	id, _, whole := protocol.ReadLenEncInt(ok[1+size:])
-	k := &f.Keys[0]
-	first, lost := k.Leading(), id == 0 || k.Auto
-	if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
-		lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
+	first, lost := n.First, id == 0
+	if f := n.Fill; f != nil {
+		k := &f.Keys[0]
+		first, lost = k.Leading(), lost || k.Auto
+		if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
+			lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
+		}
 	}
 	if first == 0 || first == id || !lost || rows == 0 || !whole {
 		return
@@ -99,7 +118,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		f.Stale = true
 		r.at.shared.columns.forget()
 	}
-	r.restoreFirst(c, first, f)
+	r.restoreFirst(c, first, n)
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {

@@ -134,6 +134,10 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	if err != nil {
 		return err
 	}
+	n.First = 0
+	if !e.Bulk() {
+		n.First = p.First(values)
+	}
 	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
 	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values, previous)
 	if e.Bulk() {
