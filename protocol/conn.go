@@ -89,6 +89,15 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
+// Replace puts b in place of the first n buffered bytes.
+func (c *Conn) Replace(n int, b []byte) {
+	rest := c.w - c.r - n
+	c.Reserve(len(b) + rest)
+	copy(c.buf[c.r+len(b):], c.buf[c.r+n:c.w])
+	copy(c.buf[c.r:], b)
+	c.w = c.r + len(b) + rest
+}
+
 // Fill waits for bytes and reads once. Buffered grows and may move, so slices of it become invalid.
 // The buffer grows with its unread bytes: callers bound it by what they leave unread. The error is
 // io.EOF if the peer has closed.

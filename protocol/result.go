@@ -79,6 +79,17 @@ func appendOK(b []byte, packetNum, header uint8, ok OK) []byte {
 	return b
 }
 
+// AppendOKFor appends the packet of an OK with another insert id, and with the packet number num.
+func AppendOKFor(b, ok []byte, id uint64, num uint8) []byte {
+	at := len(b)
+	_, k, _ := ReadLenEncInt(ok[1:])
+	_, size, _ := ReadLenEncInt(ok[1+k:])
+	b = append(append(b, 0, 0, 0, 0), ok[:1+k]...)
+	b = append(AppendLenEncInt(b, id), ok[1+k+size:]...)
+	PutHeader(b[at:], len(b)-at-HeaderSize, num)
+	return b
+}
+
 // MaxErrorText bounds an error's text, in bytes. Servers cut there, and clients have no more room.
 const MaxErrorText = 511
 

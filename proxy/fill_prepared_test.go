@@ -246,6 +246,66 @@ func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 	}
 }
 
+// A partitioned table needs such a key. Its error has all values of the key.
+func TestANumberInACompositeKeyThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
+	for _, key := range []string{"id", "id, day", "day, id", "title, id, day"} {
+		o := newOracle(t, bound(filledPhotos), fmt.Sprintf("CREATE TABLE photos (id BIGINT UNSIGNED NOT NULL, title VARCHAR(9) NOT NULL, day DATE NOT NULL DEFAULT '2026-11-30', "+
+			"n INT, PRIMARY KEY (%s), UNIQUE (n, day))", key))
+		o.fresh(t)
+		c, next := o.Conn(t, o.Schemas[0], nil), o.nextNumber(t, "photos")
+		exec(t, o.DirectConn(t, 0, o.Schemas[0], nil), fmt.Sprintf("INSERT INTO photos (id, title) VALUES (%d, 'x'), (%d, 'x'), (%d, 'x')", next, next+2, next+3))
+		exec(t, c, "INSERT INTO photos (title) VALUES ('x')")
+		if got, want := value(t, c, "SELECT LAST_INSERT_ID()"), strconv.FormatUint(next+1, 10); got != want {
+			t.Errorf("PRIMARY KEY (%s): LAST_INSERT_ID(): got %s, want %s", key, got, want)
+		}
+		wantError(t, c, 1062, "INSERT INTO photos (title) VALUES ('x')", "Duplicate")
+		// A duplicate of another key uses one number.
+		exec(t, c, "INSERT INTO photos (title, n) VALUES ('x', 7)")
+		before := o.nextNumber(t, "photos")
+		wantError(t, c, 1062, "INSERT INTO photos (title, n) VALUES ('x', 7)", "7-2026-11-30")
+		if got := o.nextNumber(t, "photos"); got != before+1 {
+			t.Errorf("PRIMARY KEY (%s): numbers used: got %d, want 1", key, got-before)
+		}
+	}
+}
+
+// The proxy writes the columns into the text, which servers then look for.
+func TestAPreparedInsertWithoutColumnsEndsWithTheNameOfOne(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
+	c, inside := o.Conn(t, o.Schemas[0], nil), o.Conn(t, o.Schemas[0], nil)
+	const all, some = "INSERT INTO photos VALUES (NULL, ?, NULL, NULL)", "INSERT INTO photos (title) VALUES (?)"
+	prepare := func(c *sql.Conn, text string) func() error {
+		t.Helper()
+		st, err := c.PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		return func() error {
+			_, err := st.ExecContext(t.Context(), "x")
+			return err
+		}
+	}
+	insert, insertInside, named := prepare(c, all), prepare(inside, all), prepare(inside, some)
+	if err := insert(); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, direct, "ALTER TABLE photos RENAME COLUMN title TO caption")
+	exec(t, inside, "BEGIN")
+	checkError(t, all, insert(), 1054, "title")
+	checkError(t, all, insert(), 1615, "connect again", "another name")
+	checkError(t, all, insertInside(), 1054, "title")
+	checkError(t, all, insertInside(), 1615, "prepare the statement again")
+	for range 2 { // the text has the name
+		checkError(t, some, named(), 1054, "title")
+	}
+	if err := prepare(inside, all)(); err != nil {
+		t.Errorf("prepared again: %v", err)
+	}
+}
+
 // Checklist 34.
 func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), filledTables...)

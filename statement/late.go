@@ -40,6 +40,28 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	return r.leader, r.at, r.whole && r.at > r.read
 }
 
+// IsValue reports whether a call in an INSERT or REPLACE is a whole value of its rows, so that the
+// server surely evaluates it. sql is the text.
+func (st *Statement) IsValue(sql []byte, call int) bool {
+	t := st.Table()
+	if t == nil {
+		return false
+	}
+	r := lateReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, numbers: make([]bool, call), leader: -1, at: -1, read: -1}
+	r.skipTo(t.End)
+	prev := r.Lexer
+	for r.Next(); r.Kind != lex.EOF; r.Next() {
+		if r.next == call && r.Start == st.Calls[call].Start {
+			return r.pass(&prev) && !r.Bad && !r.SeenCond
+		}
+		if !r.token(&prev) {
+			return false
+		}
+		prev = r.Lexer
+	}
+	return false
+}
+
 // lateReader reads the rows of an INSERT for Late.
 type lateReader struct {
 	lex.Lexer
@@ -98,13 +120,13 @@ func (r *lateReader) token(prev *lex.Lexer) bool {
 // call is token for the next call.
 func (r *lateReader) call(prev *lex.Lexer) bool {
 	c := &r.st.Calls[r.next]
-	r.Pos, r.End, r.Kind, r.Ch, r.Kw = c.End, c.End, lex.Punct, ')', lex.KwNone
+	whole := r.pass(prev)
 	reads := c.Func == LastInsertID || c.Func == LastInsertIDVariable
 	if reads || r.numbers[r.next] {
-		if r.source != lex.KwValues && r.source != lex.KwValue && r.source != lex.KwSet {
+		if !r.inRows() {
 			return false
 		}
-		r.at, r.whole = r.next, isWholeValue(&r.Lexer, prev, r.source, r.depth) && r.equals < 2
+		r.at, r.whole = r.next, whole
 	}
 	switch {
 	case reads:
@@ -114,6 +136,18 @@ func (r *lateReader) call(prev *lex.Lexer) bool {
 	}
 	r.next++
 	return true
+}
+
+// pass moves to the end of the next call, and reports whether it is a whole value of the rows.
+func (r *lateReader) pass(prev *lex.Lexer) bool {
+	end := r.st.Calls[r.next].End
+	r.Pos, r.End, r.Kind, r.Ch, r.Kw = end, end, lex.Punct, ')', lex.KwNone
+	return r.inRows() && isWholeValue(&r.Lexer, prev, r.source, r.depth) && r.equals < 2
+}
+
+// inRows reports whether the current token is in VALUES or SET.
+func (r *lateReader) inRows() bool {
+	return r.source == lex.KwValues || r.source == lex.KwValue || r.source == lex.KwSet
 }
 
 // isWholeValue reports whether a call is a whole value of VALUES or SET. l is at its end, and

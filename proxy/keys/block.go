@@ -202,13 +202,7 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 		b, _ = protocol.AppendPacket(b, payload, num)
 		return b
 	}
-	at := len(b)
-	b = append(b, 0, 0, 0, 0)
-	b = append(b, payload[:1+k]...)
-	b = protocol.AppendLenEncInt(b, n.first)
-	b = append(b, rest...)
-	protocol.PutHeader(b[at:], len(b)-at-protocol.HeaderSize, num)
-	return b
+	return protocol.AppendOKFor(b, payload, n.first, num)
 }
 
 // foundNoRows reports whether an OK packet, from its status flags on, has a text that counts found

@@ -123,6 +123,14 @@ type Number struct {
 	Binary bool
 }
 
+// Leading returns the number if it can be an insert id, or 0.
+func (n *Number) Leading() uint64 {
+	if n.Text != "" {
+		return 0
+	}
+	return n.Value
+}
+
 // takeSeveral is Take for one NEXTVAL('s', n).
 func (t *Taker) takeSeveral(a *plan.Slot) (values []Number, err error) {
 	if err := t.mayCount(a); err != nil {

@@ -30,6 +30,8 @@ type Key struct {
 	plain    bool     // the number is made LAST_INSERT_ID() here
 	ignore   bool     // the statement has IGNORE
 	updates  bool     // the statement has ON DUPLICATE KEY UPDATE
+	auto     bool     // see plan.FilledKey
+	Listed   bool     // the text had no list of columns; it has one of the proxy
 }
 
 // keyRow is a row that may get a number.
@@ -38,6 +40,7 @@ type keyRow struct {
 	// The hidden parameters for a plain number, and for the one that LAST_INSERT_ID() must be; -1:
 	// none.
 	number, first int
+	filling       statement.Filling
 }
 
 // rounds reports whether a parameter has a type that makes the server round the number beside it.
@@ -57,7 +60,8 @@ type hiddenKey struct {
 // hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
 // are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
-	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates}
+	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates,
+		auto: k.Auto, Listed: len(k.Key.Columns) > 0}
 	var keys []hiddenKey
 	in, key := k.Insertion, &k.Key
 	if k.Listed {
@@ -71,7 +75,7 @@ func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 		if row.Value.Kind != statement.ValueMissing {
 			h.offset, h.params = row.Value.Start, row.Value.Params
 		}
-		pr := keyRow{param: -1, number: -1, first: -1}
+		pr := keyRow{param: -1, number: -1, first: -1, filling: r.Filling}
 		var text string
 		switch {
 		case k.Plain && !k.Bulk || k.Binding.Texts:
@@ -252,7 +256,8 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Updates: p.Key.updates, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Updates: p.Key.updates, Auto: p.Key.auto,
+		Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
 	for row := range e.rows() {
 		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
 			return nil, err
@@ -302,7 +307,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 			}
 		}
 		if empty {
-			k.Filled = append(k.Filled, plan.FilledRow{Row: row*len(p.Key.rows) + i})
+			k.Filled = append(k.Filled, plan.FilledRow{Row: row*len(p.Key.rows) + i, Filling: r.filling})
 		}
 	}
 	return nil
@@ -311,6 +316,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 // Hide writes the text of a prepared statement with hidden parameters in place of the calls that
 // subs are for.
 func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.Substitution) (text []byte, hidden []Hidden, key *Key) {
+	leading := plan.Leading(st, sql, subs)
 	for i := range subs {
 		call, slot := &st.Calls[i], a.Slots[i]
 		if !plan.Hides(call, &subs[i]) {
@@ -330,7 +336,7 @@ func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.
 		h := Hidden{Previous: true}
 		if slot.Served() {
 			slot.Sequence = bytes.Clone(slot.Sequence)
-			h = Hidden{Slot: slot, From: ArgumentOf(call)}
+			h = Hidden{Slot: slot, From: ArgumentOf(call), First: i == leading}
 		}
 		hidden = append(hidden, h)
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
@@ -42,6 +44,19 @@ func (a *Action) clear(calls int, fill *Filling) {
 		slots = append(slots, Slot{})
 	}
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
+}
+
+// Leading returns the index of the call that surely becomes the insert id of an INSERT, or -1. subs
+// replace the calls in its text.
+func Leading(st *statement.Statement, sql []byte, subs []statement.Substitution) int {
+	if st.Kind != statement.Insert && st.Kind != statement.Replace || st.Words&statement.SetsLastInsertID != 0 {
+		return -1
+	}
+	i := slices.IndexFunc(subs, func(s statement.Substitution) bool { return s.Replacement == statement.AsLastInsertID })
+	if i >= 0 && !st.IsValue(sql, i) {
+		return -1
+	}
+	return i
 }
 
 // Substitutions returns what replaces each call. In each statement the first number becomes the one

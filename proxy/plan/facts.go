@@ -146,6 +146,7 @@ const (
 	NeedColumns                    // Tables
 	NeedColumnsNow                 // Tables, straight from the server
 	NeedAuto                       // Tables, unless the server refuses to say
+	NeedAutoOnce                   // the same, however old the answer is
 )
 
 // Need is a fact that is missing for a plan.

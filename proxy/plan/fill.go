@@ -257,7 +257,7 @@ func (t *filling) refuseChanged(i int, b *Binding) Verdict {
 // columns returns those of table i, or nil if the server has to be asked for them.
 func (t *filling) columns(i int, what What) *Columns {
 	if i < len(t.f.Tables) {
-		if of := &t.f.Tables[i]; of.Now || what != NeedColumnsNow && of.Answered == Yes || what == NeedAuto && of.Answered == No {
+		if of := &t.f.Tables[i]; of.Now || what != NeedColumnsNow && of.Answered == Yes || what >= NeedAuto && of.Answered == No {
 			return of
 		}
 	}
@@ -325,6 +325,13 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		}
 		k.Plain = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
 		k.Before = k.Before || k.Plain && !k.Bulk
+	}
+	if !k.Binding.Texts && k.Rows > 1 && len(k.Filled) > 0 && !in.Returning && t.st.Kind != statement.Multi {
+		of := t.columns(i, NeedAutoOnce)
+		if of == nil {
+			return false, Verdict{}
+		}
+		k.Auto = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
 	}
 	return true, Verdict{}
 }

@@ -30,7 +30,7 @@ func (w *server) answer(f *Facts, s *state.State, n *Need) {
 	case NeedModes:
 		s.Inserts = w.modes
 		s.Inserts.Conn = f.Conn
-	case NeedColumns, NeedColumnsNow, NeedAuto:
+	case NeedColumns, NeedColumnsNow, NeedAuto, NeedAutoOnce:
 		of, columns := Columns{Answered: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}, w.columns
 		if n.What == NeedColumns && w.memory != "" {
 			of.Now, columns = false, w.memory
@@ -77,7 +77,7 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		{name: "0 is a value", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 1},
 		{
 			name: "several rows", text: "INSERT INTO photos (a) VALUES (1), (2)", server: server{modes: strict},
-			want: "INSERT INTO photos (a, `id`) VALUES (1, LAST_INSERT_ID(?)), (2, ?)", rounds: 1,
+			want: "INSERT INTO photos (a, `id`) VALUES (1, LAST_INSERT_ID(?)), (2, ?)", rounds: 2,
 		},
 		{name: "no columns", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "id a"}, want: "INSERT INTO photos (`id`, `a`)  VALUES (LAST_INSERT_ID(?), 1)", rounds: 1},
 		{name: "no such column", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "b a"}, rounds: 1},

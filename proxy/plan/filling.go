@@ -48,6 +48,7 @@ type FilledKey struct {
 	Before    bool     // the statement reads LAST_INSERT_ID() before the row sets it
 	Plain     bool     // a plain literal, unless in bulk; the session records it as LAST_INSERT_ID()
 	Updates   bool     // the statement has ON DUPLICATE KEY UPDATE
+	Auto      bool     // the column of several rows surely has AUTO_INCREMENT
 	Params    bool     // a parameter decides whether some row is filled
 	Bulk      bool     // an execution may have many rows
 	Listed    bool     // the text needs a list of columns
@@ -65,6 +66,15 @@ func (k *FilledKey) Number(i int) uint64 {
 		return k.Further[i-1]
 	}
 	return k.First + uint64(i)*k.Step
+}
+
+// Leading returns the number that surely becomes the insert id, or 0.
+func (k *FilledKey) Leading() uint64 {
+	i := slices.IndexFunc(k.Filled, func(r FilledRow) bool { return r.Filling != statement.FillIfEmpty })
+	if i < 0 || k.Plain || k.Binding.Texts {
+		return 0
+	}
+	return k.Number(i)
 }
 
 // FilledRow is a row whose key gets a number.

@@ -119,7 +119,7 @@ type insertsInto struct {
 	names  [][]byte // in UTF-8
 	others bool     // there may be more tables
 	bound  *bindings
-	stale  bool // an answer has shown that a column has no AUTO_INCREMENT any more
+	stale  bool // an answer has shown that a column has another name, or no AUTO_INCREMENT any more
 }
 
 // none reports whether there are no tables.
@@ -151,10 +151,10 @@ var (
 	// take its keys from where they came before, which may be the server. Without AUTO_INCREMENT it
 	// would go on to report no insert id.
 	errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: prepare the statement again: since it was prepared, a column of its table "+
-		"was bound to a sequence, is bound no more (OWNED BY), or has lost its AUTO_INCREMENT")
+		"was bound to a sequence, is bound no more (OWNED BY), has lost its AUTO_INCREMENT, or has another name")
 	// errReboundEnds is errRebound where the session ends with it. The SQLSTATE tells pools so.
 	errReboundEnds = protocol.Errorf(mysql.ER_NEED_REPREPARE, "08S01", "seqproxy: connect again: since the statement was prepared, a column of its table "+
-		"was bound to a sequence, is bound no more (OWNED BY), or has lost its AUTO_INCREMENT")
+		"was bound to a sequence, is bound no more (OWNED BY), has lost its AUTO_INCREMENT, or has another name")
 )
 
 // endsRebound reports whether a session ends with errRebound. No driver prepares again, so a pool

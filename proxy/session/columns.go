@@ -39,11 +39,11 @@ type columnsOf struct {
 	until time.Time
 }
 
-func (cc *columnCache) get(k columnsKey) (columnsOf, bool) {
+func (cc *columnCache) get(k columnsKey, old bool) (columnsOf, bool) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	of, ok := cc.tables[k]
-	return of, ok && time.Now().Before(of.until)
+	return of, ok && (old || time.Now().Before(of.until))
 }
 
 func (cc *columnCache) put(k columnsKey, of columnsOf) {
@@ -72,8 +72,8 @@ func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.T
 		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.ReadsOfLast())
 		return err
 	}
-	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.ReadsOfLast())
-	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
+	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.ReadsOfLast(), what == plan.NeedAutoOnce)
+	if refused := new(protocol.ServerError); what >= plan.NeedAuto && errors.As(err, &refused) {
 		of.Answered = plan.No
 		return nil
 	}
@@ -81,17 +81,20 @@ func (p *planning) fetchColumns(of *plan.Columns, what plan.What, t *statement.T
 }
 
 // columnsOfTable returns a table's columns from the cache, or asks for them. A session that has
-// called a routine, or executed any text, does not trust the cache until it is reset.
-func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words) (plan.Columns, error) {
+// called a routine, or executed any text, does not trust the cache until it is reset. old says that
+// the age of the answer does not matter.
+func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words, old bool) (plan.Columns, error) {
 	at := columnsKey{c.Shard, f.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
 	// A temporary table belongs to this session alone.
 	temporary := f.mayBeTemporary()
-	if of, ok := f.at.shared.columns.get(at); ok && !temporary {
-		of.Cached, of.Now = true, false
+	if of, ok := f.at.shared.columns.get(at, old); ok && (old || !temporary) {
+		of.Cached, of.Now = !old, false
 		return of.Columns, nil
+	} else if old && temporary {
+		return plan.Columns{Answered: plan.No}, nil
 	}
 	begun := time.Now()
 	of, err := f.askColumns(c, at.table, words)

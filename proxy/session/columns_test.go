@@ -14,7 +14,7 @@ func TestTheCacheOfColumnsKeepsWhatIsInUse(t *testing.T) {
 	for i := range 2 * maxTables {
 		cc.put(columnsKey{table: strconv.Itoa(i)}, columnsOf{until: time.Now().Add(-time.Second)})
 	}
-	if _, ok := cc.get(used); !ok || len(cc.tables) > maxTables {
+	if _, ok := cc.get(used, false); !ok || len(cc.tables) > maxTables {
 		t.Errorf("it has %d tables, and %v for the one in use", len(cc.tables), ok)
 	}
 	for i := range 2 * maxTables {

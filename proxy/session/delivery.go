@@ -183,17 +183,21 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // the client's buffer may move
 	}
+	leading := plan.Leading(st, sql, subs)
 	for {
 		values, err := d.numbers.All(&n)
 		if err != nil {
 			return err
+		}
+		if leading >= 0 {
+			n.First = values[leading].Leading()
 		}
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err
 		}
 		if d.relay.share.bytes > 0 && n.Once() && d.notesNothing() {
 			d.forgetText()
-			return d.relay.sendScratch(c)
+			return d.relay.sendOnce(c, &n)
 		}
 		switch r, err := d.relay.sendNumbered(c, &n, false); {
 		case err != nil:

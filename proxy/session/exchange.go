@@ -1,9 +1,9 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -41,7 +41,30 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	case n.Fill != nil && !n.Fill.Several:
 		return r.exchangeFilled(c, n)
 	}
-	return noRemedy, r.sendScratch(c)
+	return noRemedy, r.sendOnce(c, n)
+}
+
+// restoreFirst puts the first number of an INSERT into its OK, which is the next packet of c. After
+// a trigger or a stored function servers have LAST_INSERT_ID(n) in SQL, but not in the OK: that has
+// the last row's key with AUTO_INCREMENT, else 0. It stays where no row is new.
+func (r *relay) restoreFirst(c *backend.Conn, ok []byte, n *keys.Numbers) {
+	if len(ok) < 3 || ok[0] != 0 {
+		return
+	}
+	rows, size, _ := protocol.ReadLenEncInt(ok[1:])
+	id, _, whole := protocol.ReadLenEncInt(ok[1+size:])
+	first, lost := n.First, id == 0
+	if f := n.Fill; f != nil {
+		k := &f.Keys[0]
+		first, lost = k.Leading(), lost || k.Auto
+		if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
+			lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
+		}
+	}
+	if first == 0 || first == id || !lost || rows == 0 || !whole {
+		return
+	}
+	c.Replace(protocol.HeaderSize+len(ok), protocol.AppendOKFor(nil, ok, first, c.Buffered()[3]))
 }
 
 // exchangeFilled is sendScratch for a statement with filled keys. Such a statement runs twice at
@@ -79,6 +102,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		f.Stale = true
 		r.at.shared.columns.forget()
 	}
+	r.restoreFirst(c, first, n)
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {
@@ -263,18 +287,14 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 }
 
 // duplicateOf reports whether the message of error 1062 is about the key. In all languages the
-// value comes first in quotes.
+// value comes first in quotes, and values of several columns have - between them. A wrong guess
+// costs a number.
 func duplicateOf(message string, k *plan.FilledKey) bool {
 	key := strconv.FormatUint(k.First, 10)
 	if k.Binding.Texts {
 		key = k.Texts[0]
 	}
-	b := []byte(message)
-	from := bytes.IndexByte(b, '\'')
-	if from < 0 {
-		return false
-	}
-	b = b[from+1:]
-	to := bytes.IndexByte(b, '\'')
-	return to >= 0 && string(b[:to]) == key
+	_, entry, _ := strings.Cut(message, "'")
+	entry, _, whole := strings.Cut(entry, "'")
+	return whole && strings.Contains("-"+entry+"-", "-"+key+"-")
 }

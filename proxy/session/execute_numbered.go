@@ -53,7 +53,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			return err
 		}
 		if r == noRemedy {
-			p.inserts.stale = n.Fill != nil && n.Fill.Stale
+			p.inserts.stale = n.Fill != nil && n.Fill.Stale || p.Key != nil && p.Key.Listed && c.Answer.ErrCode == mysql.ER_BAD_FIELD_ERROR
 			break
 		}
 	}
@@ -137,6 +137,10 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	values, err := x.numbers.All(n)
 	if err != nil {
 		return err
+	}
+	n.First = 0
+	if !e.Bulk() {
+		n.First = p.First(values)
 	}
 	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
 	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values, previous)

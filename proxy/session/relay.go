@@ -122,7 +122,10 @@ func (r *relay) frame() error {
 
 // sendScratch sends the command in the scratch buffer in place of the client's, and relays the
 // answer.
-func (r *relay) sendScratch(c *backend.Conn) error {
+func (r *relay) sendScratch(c *backend.Conn) error { return r.sendOnce(c, &keys.Numbers{}) }
+
+// sendOnce is sendScratch for a command with numbers that is never sent again.
+func (r *relay) sendOnce(c *backend.Conn, n *keys.Numbers) error {
 	r.at.state.LastAnswer = state.ByServer
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {
@@ -134,6 +137,10 @@ func (r *relay) sendScratch(c *backend.Conn) error {
 	if r.share.relayed {
 		r.scratch = nil
 		r.share.give()
+	}
+	if n.First != 0 && n.Fill == nil && writeErr == nil {
+		r.restoreFirst(c, r.firstPacket(c), n)
+		answer.awaited = true
 	}
 	return r.relayAnswers(c, writeErr, []expected{answer})
 }
