@@ -60,8 +60,10 @@ type hiddenKey struct {
 // hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
 // are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
-	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates,
-		auto: k.Auto, Listed: len(k.Key.Columns) > 0}
+	p := &Key{
+		Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain, ignore: k.Insertion.Ignore, updates: k.Updates,
+		auto: k.Auto, Listed: len(k.Key.Columns) > 0,
+	}
 	var keys []hiddenKey
 	in, key := k.Insertion, &k.Key
 	if k.Listed {
@@ -256,8 +258,10 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Updates: p.Key.updates, Auto: p.Key.auto,
-		Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
+	*k = plan.FilledKey{
+		Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain && !e.Bulk(), Updates: p.Key.updates, Auto: p.Key.auto,
+		Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0],
+	}
 	for row := range e.rows() {
 		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
 			return nil, err
