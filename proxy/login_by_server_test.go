@@ -765,9 +765,14 @@ func TestALateVerdictConcernsItsAccountAlone(t *testing.T) {
 		return wireLogin{User: &user, Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth, Packing: notPacked}
 	}
 	e.Wire(t, e.Addr(), login("app"))
-	if refusal := e.refusal(t, e.Addr(), login("late")); !strings.Contains(refusal.Message, "timeout") {
-		t.Errorf("a login without a verdict: got %v, want one that names the timeout", refusal)
+	if refusal := e.refusal(t, e.Addr(), login("late")); refusal.Code != 1429 {
+		t.Errorf("a login without a verdict: got %v, want 1429", refusal)
 	}
+	eventually(t, "the log names the timeout", func() bool {
+		return slices.ContainsFunc(e.Logs.FilterMessage("session ended").All(), func(line observer.LoggedEntry) bool {
+			return strings.Contains(fmt.Sprint(line.ContextMap()["err"]), "timeout")
+		})
+	})
 	e.Wire(t, e.Addr(), login("app")) // the server counts as up
 	if n := e.Logs.FilterMessage("logins delayed").Len(); n > 0 {
 		t.Error("a login that the server did not judge counts as a failed one")

@@ -86,7 +86,12 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 		return err == nil
 	})
 
+	// Both at once: a proxy brings one that was restored to the plan that the other one still knows.
+	e.links[0].Cut()
+	e.links[1].Cut()
 	restoreOther()
 	restore()
+	e.links[0].Mend()
+	e.links[1].Mend()
 	staysWith()
 }
