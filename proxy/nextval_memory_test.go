@@ -12,8 +12,9 @@ import (
 // collection has emptied, in some of the tries less than once for a command. The race detector
 // empties pools more often.
 func TestASelectOfNumbersAllocatesNothing(t *testing.T) {
-	o := newOracle(t, setup{Bare: true})
-	w := o.Wire(t, o.Addr(), wireLogin{Packing: notPacked})
+	o := newOracle(t, setup{Bare: true}, "CREATE TABLE photos (id BIGINT PRIMARY KEY, title VARCHAR(20))")
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Packing: notPacked})
 	text := func(sql string) []byte { return packet(command(protocol.ComQuery, sql)) }
 	execute := func(sql string) []byte {
 		w.send(packet(command(protocol.ComStmtPrepare, sql)))
@@ -65,6 +66,8 @@ func TestASelectOfNumbersAllocatesNothing(t *testing.T) {
 			map[string]uint64{"nextval ": 2},
 			[][]byte{execute("SELECT NEXTVAL('photos') AS id, CONNECTION_ID()"), execute("SELECT NEXTVAL('other'), NEXTVAL('other')")},
 		},
+		{"an INSERT", map[string]uint64{"rewrite s0": 1}, [][]byte{text("INSERT INTO photos VALUES (NEXTVAL('photos'), 'sun')")}},
+		{"an execution of an INSERT", map[string]uint64{"rewrite s0": 1}, [][]byte{execute("INSERT INTO photos VALUES (NEXTVAL('photos'), 'sun')")}},
 	} {
 		for kind := range c.kinds {
 			c.kinds[kind] *= tries * (runs + 1) // AllocsPerRun runs once before it counts

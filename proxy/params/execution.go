@@ -244,10 +244,10 @@ const maxNames = 64 << 10
 // ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 
-// Asks returns the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
+// Asks appends the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
 // name.
-func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
-	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
+func (p *List) Asks(asks []plan.Slot, e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
+	asks = slices.Grow(asks, e.rows()*len(p.Hidden))
 	for row := range e.rows() {
 		var argument func(at int) Value
 		for i := range p.Hidden {
@@ -260,7 +260,7 @@ func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]p
 				argument = p.Arguments(e, row)
 			}
 			if err := FillIn(&asks[len(asks)-1], h.From, argument, inUTF8); err != nil {
-				return nil, err
+				return asks, err
 			}
 		}
 	}

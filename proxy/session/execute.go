@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -20,6 +21,9 @@ type executor struct {
 	tickets  *tickets
 	delivery *delivery
 	texts    *texts
+	// What is executed with numbers now, and its slots: memory that is used again.
+	execution params.Execution
+	slots     []plan.Slot
 }
 
 // execute handles COM_STMT_EXECUTE.

@@ -22,7 +22,9 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 		return x.at.dropLongData(p.conn, p, err)
 	}
 	// Check the client's packet before taking or asking for anything.
-	e, err := x.cut(p, payload)
+	e := &x.execution
+	*e, err = x.cut(p, payload)
+	defer x.forgetExecution()
 	n, previous, r := p.numbers, uint64(0), noRemedy
 	if n.Block != nil { // each execution has a block of its own
 		block := *n.Block
@@ -30,10 +32,10 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	}
 	for first := true; ; first = false {
 		if err == nil && r != largerBlock {
-			previous, err = x.ready(c, p, &e, &n)
+			previous, err = x.ready(c, p, e, &n)
 		}
 		if err == nil {
-			err = x.write(p, &e, &n, previous)
+			err = x.write(p, e, &n, previous)
 		}
 		if errors.Is(err, params.ErrMalformed) {
 			err = malformed(x.at.likeMariaDB())
@@ -46,7 +48,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 		}
 		p.ForgetLong()
 		if x.relay.share.bytes > 0 && n.Once() { // as delivery.forgetText does
-			e, n.Slots = params.Execution{Params: protocol.Parameters{Rebound: e.Params.Rebound}}, nil
+			*e, n.Slots = params.Execution{Params: protocol.Parameters{Rebound: e.Params.Rebound}}, nil
 			x.relay.batch.payload, x.relay.share.relayed = nil, true
 		}
 		if r, err = x.relay.sendNumbered(c, &n, true); err != nil {
@@ -58,10 +60,22 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 		}
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello.MariaDB { // an attribute
-		p.Unbind(&e)
+		p.Unbind(e)
 	}
 	x.noteExecuted(c, p)
 	return nil
+}
+
+// keptSlots bounds the slots whose memory a session keeps.
+const keptSlots = 16
+
+// forgetExecution drops what points into the client's packet.
+func (x *executor) forgetExecution() {
+	x.execution = params.Execution{}
+	clear(x.slots)
+	if cap(x.slots) > keptSlots {
+		x.slots = nil
+	}
 }
 
 // cut takes an execution apart. It fails if the execution could become too long with its numbers.
@@ -106,9 +120,10 @@ func (x *executor) cutExecution(p *prepared, payload []byte) (e params.Execution
 // ready finds out what an execution needs, and prepares c for it. It returns LAST_INSERT_ID() if a
 // parameter needs it.
 func (x *executor) ready(c *backend.Conn, p *prepared, e *params.Execution, n *keys.Numbers) (previous uint64, err error) {
-	if n.Slots, err = p.Asks(e, x.planning.nameOf); err != nil {
+	if x.slots, err = p.Asks(x.slots[:0], e, x.planning.nameOf); err != nil {
 		return 0, err
 	}
+	n.Slots = x.slots
 	if p.Previous() {
 		if previous, err = x.at.askPrevious(p.shape.Words); err != nil {
 			return 0, err
