@@ -48,7 +48,9 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 		}
 		p.ForgetLong()
 		if x.relay.share.bytes > 0 && n.Once() { // as delivery.forgetText does
-			*e, n.Slots = params.Execution{Params: protocol.Parameters{Rebound: e.Params.Rebound}}, nil
+			rebound := e.Params.Rebound
+			x.forgetExecution()
+			e.Params.Rebound, n.Slots = rebound, nil
 			x.relay.batch.payload, x.relay.share.relayed = nil, true
 		}
 		if r, err = x.relay.sendNumbered(c, &n, true); err != nil {
