@@ -18,7 +18,9 @@ type Highest struct {
 	Shard string
 	Table string // "album0.photos"; "" if Err is not about one table
 	Value uint64 // 0 if there are no rows
-	Given uint64 // AUTO_INCREMENT may have given numbers up to here, to rows that were deleted, too; 0: unknown
+	// Given is the last number that AUTO_INCREMENT may have given, perhaps to a row that was deleted.
+	// It is 0 if that is not above Value.
+	Given uint64
 	Type  string // of the column, as information_schema writes it
 	Limit uint64 // the greatest number that the column's type can store
 	Err   error  // why Value could not be read
@@ -127,6 +129,12 @@ func (r *Routes) lookFor(ctx context.Context, shard *Shard, login Credentials, c
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
 		return fmt.Errorf("shard %s: %w", shard.name, err)
 	}
+	if !c.Hello.MariaDB {
+		// MySQL 8 shows an AUTO_INCREMENT of yesterday otherwise. MySQL 5.7 ignores the comment.
+		if err := c.Command(protocol.ComQuery, "SET @seqproxy = NULL /*!80000 , SESSION information_schema_stats_expiry = 0 */"); err != nil {
+			return fmt.Errorf("shard %s: %w", shard.name, err)
+		}
+	}
 	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.EXTRA " + column.tables() + " ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
 	if err != nil {
 		return fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
@@ -173,20 +181,15 @@ func greatest(c *Conn, schema, table, column []byte, of Expression, end time.Tim
 	return strconv.ParseUint(value, 10, 64)
 }
 
-// isAutoIncrement reports whether EXTRA of a column says so.
+// isAutoIncrement reports whether a column's EXTRA has AUTO_INCREMENT.
 func isAutoIncrement(extra []byte) bool {
 	return strings.Contains(strings.ToLower(string(extra)), "auto_increment")
 }
 
-// given returns the greatest number that the AUTO_INCREMENT of a table may have given, if it is
-// above the greatest key. A counter at the end of its column gives none: an odd row was there.
+// given returns the last number that the AUTO_INCREMENT of a table may have given, or 0 if it is
+// not above the greatest key. A counter at the end of its column does not count, as an odd row was
+// there once.
 func given(c *Conn, schema, table []byte, greatest, limit uint64) (uint64, error) {
-	if !c.Hello.MariaDB {
-		// MySQL 8 shows a counter of yesterday otherwise. MySQL 5.7 ignores the comment.
-		if err := c.Command(protocol.ComQuery, "SET @seqproxy = NULL /*!80000 , SESSION information_schema_stats_expiry = 0 */"); err != nil {
-			return 0, fmt.Errorf("read AUTO_INCREMENT: %w", err)
-		}
-	}
 	rows, err := c.Query("SELECT AUTO_INCREMENT, @@auto_increment_increment FROM information_schema.TABLES WHERE TABLE_SCHEMA = " +
 		literal(string(schema)) + " AND TABLE_NAME = " + literal(string(table)))
 	if err != nil {
