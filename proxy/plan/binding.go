@@ -57,3 +57,14 @@ func BindingOf(list []Binding, schema, table string, folds bool) *Binding {
 	}
 	return found
 }
+
+// Renamed refuses rows for a table that lacks the bound column, if b names the schema. That is the
+// bound table then, and its key has another name: AUTO_INCREMENT of each shard would give the keys.
+// Without a schema it is another table of that name.
+func (b *Binding) Renamed(of *Columns) Verdict {
+	if b.Schema == "" || of.Temporary {
+		return Verdict{}
+	}
+	return notSupported("table %s.%s has no column %s, which is bound to sequence %s. If it was renamed, say ALTER SEQUENCE %[4]s OWNED BY %[1]s.%[2]s.NAME with its new name, or change the [[bind]]",
+		b.Schema, b.Table, b.Column, b.Sequence)
+}

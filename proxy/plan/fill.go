@@ -22,17 +22,6 @@ type Columns struct {
 	Temporary bool // the session may have made a temporary table, perhaps this one
 }
 
-// Renamed refuses rows for a table that has not the column b, which names its schema. The table is
-// the bound one then, and its key has another name: AUTO_INCREMENT of each shard would give the
-// keys. Without a schema it is another table of that name.
-func (b *Binding) Renamed(of *Columns) Verdict {
-	if b.Schema == "" || of.Temporary {
-		return Verdict{}
-	}
-	return notSupported("rows for %s.%s are not supported, as it has no column %s, which is bound to sequence %s: was it renamed? Say ALTER SEQUENCE %[4]s OWNED BY %[1]s.%[2]s and the new name, or change the [[bind]]",
-		b.Schema, b.Table, b.Column, b.Sequence)
-}
-
 // filling is a text being planned that may give bound columns no numbers.
 type filling struct {
 	planning
@@ -319,21 +308,31 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		t.st.Kind != statement.Multi {
 		// The row may not be inserted. Only if it is, the number becomes LAST_INSERT_ID(). With
 		// AUTO_INCREMENT the server reports that in its OK, which RETURNING has not.
-		of := t.columns(i, NeedAuto)
-		if of == nil {
+		auto, known := t.numbers(i, NeedAuto, b)
+		if !known {
 			return false, Verdict{}
 		}
-		k.Plain = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
+		k.Plain = auto
 		k.Before = k.Before || k.Plain && !k.Bulk
 	}
 	if !k.Binding.Texts && k.Rows > 1 && len(k.Filled) > 0 && !in.Returning && t.st.Kind != statement.Multi {
-		of := t.columns(i, NeedAutoOnce)
-		if of == nil {
+		auto, known := t.numbers(i, NeedAutoOnce, b)
+		if !known {
 			return false, Verdict{}
 		}
-		k.Auto = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
+		k.Auto = auto
 	}
 	return true, Verdict{}
+}
+
+// numbers reports whether the bound column of table i surely has AUTO_INCREMENT. If that is not
+// known, the server has to be asked for what.
+func (t *filling) numbers(i int, what What, b *Binding) (auto, known bool) {
+	of := t.columns(i, what)
+	if of == nil {
+		return false, false
+	}
+	return of.Answered == Yes && strings.EqualFold(of.Auto, b.Column), true
 }
 
 // decideRows decides what becomes of each row of the INSERT just read.

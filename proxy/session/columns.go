@@ -91,7 +91,7 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 	// A temporary table belongs to this session alone.
 	temporary := f.mayBeTemporary()
 	if of, ok := f.at.shared.columns.get(at, old); ok && (old || !temporary) {
-		of.Cached, of.Now = !old, false
+		of.Cached, of.Now = !old, false // whoever takes an old one needs no second try
 		return of.Columns, nil
 	} else if old && temporary {
 		return plan.Columns{Answered: plan.No}, nil

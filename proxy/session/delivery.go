@@ -141,7 +141,7 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	if err != nil {
 		return err
 	}
-	of := q.Binding // q has the text, see forgetText
+	of := q.Binding // forgetText may empty q
 	if err = d.rewrite(q.Text, a); err != nil {
 		err = refusedQuery(of, err)
 	}
