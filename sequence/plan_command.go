@@ -99,7 +99,7 @@ func (s *Sequences) changeConfig() change.Config {
 	config := change.Config{
 		Log: s.log, Host: s.members.First().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.members.Ahead,
 		NoWriters: s.tuning.Load().NoDirectWriters, Random: rand.Uint32,
-		Tables: change.Tables{First: t.Sequence, Member: t.Member, All: t.All()},
+		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, All: t.All()},
 	}
 	for _, v := range s.members.Now().Members {
 		config.InUse = append(config.InUse, v.Config.Link.Name)

@@ -108,7 +108,8 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 			case !slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.Address == all[i].Addr }):
 				mend := fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s', said to a proxy, or take it out of the configuration", all[i].Addr)
 				if slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.ID == n.Membership.ID }) {
-					mend = "DELETE FROM sequence_plan and sequence_member on it, if it shall count by itself: it is a copy of a member. See seqproxy help restore"
+					table := k.cfg.Sequence.Table
+					mend = fmt.Sprintf("it is a copy of a member; if it shall count by itself, DELETE FROM %s and %s there (seqproxy help restore)", quoteName(table+"_plan"), quoteName(table+"_member"))
 				}
 				f.Warn("plan", fmt.Sprintf("%s is no member of the plan in force, and gives no numbers", all[i].Addr), mend)
 			case n.Membership.Plan < number:

@@ -27,8 +27,8 @@ type Config struct {
 
 // Tables are the quoted names of tables, for error texts.
 type Tables struct {
-	First, Member string
-	All           []string
+	First, Member, Plan string
+	All                 []string
 }
 
 // Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and

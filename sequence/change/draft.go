@@ -233,7 +233,7 @@ func (c *Coordinator) reachable() error {
 		case HasAddress(c.plan.Members, m.Address):
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
-				Remedy:  stayingWayOut(len(c.plan.Previous)), Err: err,
+				Remedy:  c.bringBack(), Err: err,
 			}
 		default:
 			if c.plan.hasCeilings(&c.config) {
@@ -245,12 +245,12 @@ func (c *Coordinator) reachable() error {
 	return nil
 }
 
-// stayingWayOut says what to do about a member that stays and cannot be reached.
-func stayingWayOut(members int) string {
-	if members > 1 {
+// bringBack says what to do about a member that stays and cannot be reached.
+func (c *Coordinator) bringBack() string {
+	if len(c.plan.Previous) > 1 {
 		return "bring it back, or remove it first"
 	}
-	return "bring it back; if it has another address now, stop all proxies and DELETE FROM the tables _plan and _member there"
+	return fmt.Sprintf("bring it back; if it has another address now, stop all proxies, and DELETE FROM %s and %s there", c.config.Tables.Plan, c.config.Tables.Member)
 }
 
 // mayMiss wants the operator's word before a member that cannot be reached is taken out. Of two
