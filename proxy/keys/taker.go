@@ -123,8 +123,8 @@ type Number struct {
 	Binary bool
 }
 
-// Leading returns the number if it can be an insert id, or 0.
-func (n *Number) Leading() uint64 {
+// InsertID returns the number if it can be an insert id, or 0.
+func (n *Number) InsertID() uint64 {
 	if n.Text != "" {
 		return 0
 	}

@@ -24,7 +24,7 @@ type Hidden struct {
 	Previous  bool // the value is the previous LAST_INSERT_ID()
 	part      part // of a block, if the server counts
 	Leads     bool // it is the first number of the first row in the result
-	First     bool // it surely becomes the insert id
+	InsertID  bool // it surely becomes the insert id
 	From      Argument
 }
 
@@ -33,13 +33,13 @@ func Lead(hidden []Hidden) int {
 	return slices.IndexFunc(hidden, func(h Hidden) bool { return h.Leads })
 }
 
-// First returns the number among values that surely becomes the insert id, or 0.
-func (p *List) First(values []keys.Number) uint64 {
-	i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.First })
+// InsertID returns the number among values that surely becomes the insert id, or 0.
+func (p *List) InsertID(values []keys.Number) uint64 {
+	i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.InsertID })
 	if i < 0 {
 		return 0
 	}
-	return values[i].Leading()
+	return values[i].InsertID()
 }
 
 // part is a parameter's part of a block: see statement.AsCounted.

@@ -46,9 +46,9 @@ func (a *Action) clear(calls int, fill *Filling) {
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
-// Leading returns the index of the call that surely becomes the insert id of an INSERT, or -1. subs
+// InsertIDCall returns the index of the call that surely becomes the insert id of an INSERT, or -1. subs
 // replace the calls in its text.
-func Leading(st *statement.Statement, sql []byte, subs []statement.Substitution) int {
+func InsertIDCall(st *statement.Statement, sql []byte, subs []statement.Substitution) int {
 	if st.Kind != statement.Insert && st.Kind != statement.Replace || st.Words&statement.SetsLastInsertID != 0 {
 		return -1
 	}

@@ -68,8 +68,8 @@ func (k *FilledKey) Number(i int) uint64 {
 	return k.First + uint64(i)*k.Step
 }
 
-// Leading returns the number that surely becomes the insert id, or 0.
-func (k *FilledKey) Leading() uint64 {
+// InsertID returns the number that surely becomes the insert id, or 0.
+func (k *FilledKey) InsertID() uint64 {
 	i := slices.IndexFunc(k.Filled, func(r FilledRow) bool { return r.Filling != statement.FillIfEmpty })
 	if i < 0 || k.Plain || k.Binding.Texts {
 		return 0

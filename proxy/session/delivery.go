@@ -183,14 +183,14 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // the client's buffer may move
 	}
-	leading := plan.Leading(st, sql, subs)
+	insertID := plan.InsertIDCall(st, sql, subs)
 	for {
 		values, err := d.numbers.All(&n)
 		if err != nil {
 			return err
 		}
-		if leading >= 0 {
-			n.First = values[leading].Leading()
+		if insertID >= 0 {
+			n.InsertID = values[insertID].InsertID()
 		}
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err

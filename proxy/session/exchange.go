@@ -44,19 +44,20 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	return noRemedy, r.sendOnce(c, n)
 }
 
-// restoreFirst puts the first number of an INSERT into its OK, which is the next packet of c. After
-// a trigger or a stored function servers have LAST_INSERT_ID(n) in SQL, but not in the OK: that has
-// the last row's key with AUTO_INCREMENT, else 0. It stays where no row is new.
-func (r *relay) restoreFirst(c *backend.Conn, ok []byte, n *keys.Numbers) {
+// restoreInsertID puts the first number of an INSERT into ok, its OK, which is the next packet of c.
+// A trigger or a stored function makes servers forget LAST_INSERT_ID(n) there, though not in SQL.
+// The OK then has the key of the last row, or 0 without AUTO_INCREMENT. If no row is new, it stays
+// as it is.
+func (r *relay) restoreInsertID(c *backend.Conn, ok []byte, n *keys.Numbers) {
 	if len(ok) < 3 || ok[0] != 0 {
 		return
 	}
 	rows, size, _ := protocol.ReadLenEncInt(ok[1:])
 	id, _, whole := protocol.ReadLenEncInt(ok[1+size:])
-	first, lost := n.First, id == 0
+	first, lost := n.InsertID, id == 0
 	if f := n.Fill; f != nil {
 		k := &f.Keys[0]
-		first, lost = k.Leading(), lost || k.Auto
+		first, lost = k.InsertID(), lost || k.Auto
 		if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
 			lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
 		}
@@ -102,7 +103,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		f.Stale = true
 		r.at.shared.columns.forget()
 	}
-	r.restoreFirst(c, first, n)
+	r.restoreInsertID(c, first, n)
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {

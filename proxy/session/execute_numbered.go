@@ -155,9 +155,9 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	if err != nil {
 		return err
 	}
-	n.First = 0
+	n.InsertID = 0
 	if !e.Bulk() {
-		n.First = p.First(values)
+		n.InsertID = p.InsertID(values)
 	}
 	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
 	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values, previous)

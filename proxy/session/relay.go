@@ -124,7 +124,7 @@ func (r *relay) frame() error {
 // answer.
 func (r *relay) sendScratch(c *backend.Conn) error { return r.sendOnce(c, &keys.Numbers{}) }
 
-// sendOnce is sendScratch for a command with numbers that is never sent again.
+// sendOnce is sendScratch for a command with the numbers n. It is never sent again.
 func (r *relay) sendOnce(c *backend.Conn, n *keys.Numbers) error {
 	r.at.state.LastAnswer = state.ByServer
 	r.at.tally.Sends(c, stats.KindRewrite)
@@ -138,8 +138,8 @@ func (r *relay) sendOnce(c *backend.Conn, n *keys.Numbers) error {
 		r.scratch = nil
 		r.share.give()
 	}
-	if n.First != 0 && n.Fill == nil && writeErr == nil {
-		r.restoreFirst(c, r.firstPacket(c), n)
+	if n.InsertID != 0 && n.Fill == nil && writeErr == nil {
+		r.restoreInsertID(c, r.firstPacket(c), n)
 		answer.awaited = true
 	}
 	return r.relayAnswers(c, writeErr, []expected{answer})
