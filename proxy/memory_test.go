@@ -162,18 +162,7 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 		waiters[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		waiters[i].send(text)
 	}
-	pool := e.Servers[0].DB(t, "")
-	eventually(t, "all wait for the lock", func() bool {
-		n := 0
-		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE LEFT(info, 6) = 'UPDATE' AND user = ?", e.User).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n == len(waiters)
-	})
-	e.noMemoryTaken(t)
-	if grown := int64(heap()) - int64(before); grown > 2*size {
-		t.Errorf("memory grew by %d MB for statements that were sent on, want less", grown>>20)
-	}
+	e.holdsNothing(t, len(waiters), "UPDATE", before, 2*size)
 	holder.send(text)
 	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] != 0 {
 		t.Fatal(serverError(t, answer))
@@ -189,6 +178,24 @@ func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
+// holdsNothing waits until so many statements that begin with a word wait for a lock. It makes sure
+// that they have no memory then, and that the heap has not grown by more than most bytes.
+func (e *env) holdsNothing(t *testing.T, waiters int, word string, before uint64, most int64) {
+	t.Helper()
+	pool := e.Servers[0].DB(t, "")
+	eventually(t, "all wait for the lock", func() bool {
+		n := 0
+		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE LEFT(info, 6) = ? AND user = ?", word, e.User).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == waiters
+	})
+	e.noMemoryTaken(t)
+	if grown := int64(heap()) - int64(before); grown > most {
+		t.Errorf("memory grew by %d MB for statements that were sent on, want less", grown>>20)
+	}
+}
+
 // A rewritten statement is sent once, too.
 func TestRewrittenStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	const size = 4 << 20
@@ -198,7 +205,6 @@ func TestRewrittenStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	exec(t, c, "CREATE TABLE t (id BIGINT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
 	text := largeText("INSERT INTO t VALUES (NEXTVAL('photos'), NULL)", size)
 	blob := protocol.AppendLenEncBytes([]byte("\x00\x01\x00\x00\x00\x00\x01\xfc\x00"), bytes.Repeat([]byte("x"), size-100))
-	pool := e.Servers[0].DB(t, "")
 	for name, begin := range map[string]func(*wire) []byte{
 		"text": func(*wire) []byte { return text },
 		"execution": func(w *wire) []byte {
@@ -221,17 +227,7 @@ func TestRewrittenStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 			for i, w := range waiters {
 				w.send(statements[i])
 			}
-			eventually(t, "all wait for the lock", func() bool {
-				n := 0
-				if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE LEFT(info, 6) = 'INSERT' AND user = ?", e.User).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n == len(waiters)
-			})
-			e.noMemoryTaken(t)
-			if grown := int64(heap()) - int64(before); grown > 2*size {
-				t.Errorf("memory grew by %d MB for statements that were sent on, want less", grown>>20)
-			}
+			e.holdsNothing(t, len(waiters), "INSERT", before, 2*size)
 			runtime.KeepAlive(statements)
 			other := e.Wire(t, e.Addr(), wireLogin{})
 			other.send(largeText("SELECT 1", size))

@@ -12,21 +12,28 @@ import (
 	"seqproxy/sequence"
 )
 
+// madeAgain returns two proxies of a place. The second one has numbers of the sequence Photos, and has not seen
+// that the first one dropped it and made it again in other letters.
+func madeAgain(t *testing.T, again string) (p place, a, b *sequence.Sequences) {
+	t.Helper()
+	p = newPlace(t).withTable(t, map[string]uint64{"Photos": 0})
+	a, b = p.open(t, steadySize(20)), p.open(t, steadySize(20))
+	mustTake(t, b, "Photos", 1)
+	settled(t, b, "Photos")
+	sequence.Inside(b).StopFollowing()
+	if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, a, sequence.CreateOptions{Name: again})
+	return p, a, b
+}
+
 // A proxy sees at once that a sequence was dropped and made again in other letters, which the
 // server takes for the same name. Its cached numbers belong to the other one.
 func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	for name, again := range map[string]string{"case": "photos", "an accent": "Phótos"} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0})
-			a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
-			mustTake(t, b, "Photos", 1)
-			settled(t, b, "Photos")
-			// From here on b sees no change, until both are done.
-			sequence.Inside(b).StopFollowing()
-			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
-				t.Fatal(err)
-			}
-			mustCreate(t, a, sequence.CreateOptions{Name: again})
+			p, a, b := madeAgain(t, again)
 			sequence.Inside(b).FollowAgain()
 			mustAlter(t, a, again, sequence.Alteration{Order: ref(true)})
 			last := mustTake(t, a, again, 1)
@@ -62,15 +69,7 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 // A proxy that looks the new spelling up before it sees the change has both in memory. That the
 // changed one is known here does not mean that there is no other.
 func TestASequenceOfWhichBothSpellingsAreInMemoryEndsTheOldOne(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0})
-	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
-	mustTake(t, b, "Photos", 1)
-	settled(t, b, "Photos")
-	sequence.Inside(b).StopFollowing()
-	if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
-		t.Fatal(err)
-	}
-	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
+	_, a, b := madeAgain(t, "photos")
 	mustTake(t, b, "photos", 1)
 	sequence.Inside(b).FollowAgain()
 	mustAlter(t, a, "photos", sequence.Alteration{Order: ref(true)})
