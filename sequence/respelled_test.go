@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// madeAgain returns two proxies of a place. The second one has numbers of the sequence Photos, and has not seen
-// that the first one dropped it and made it again in other letters.
+// madeAgain returns two proxies of a place. The second one has numbers of the sequence Photos, and
+// has not seen that the first one dropped it and made it again in other letters.
 func madeAgain(t *testing.T, again string) (p place, a, b *sequence.Sequences) {
 	t.Helper()
 	p = newPlace(t).withTable(t, map[string]uint64{"Photos": 0})

@@ -46,8 +46,8 @@ func (a *Action) clear(calls int, fill *Filling) {
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
-// InsertIDCall returns the index of the call that surely becomes the insert id of an INSERT, or -1. subs
-// replace the calls in its text.
+// InsertIDCall returns the index of the call that surely becomes the insert id of an INSERT, or -1.
+// subs replace the calls in its text.
 func InsertIDCall(st *statement.Statement, sql []byte, subs []statement.Substitution) int {
 	if st.Kind != statement.Insert && st.Kind != statement.Replace || st.Words&statement.SetsLastInsertID != 0 {
 		return -1

@@ -44,8 +44,8 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	return noRemedy, r.sendOnce(c, n)
 }
 
-// restoreInsertID puts the first number of an INSERT into ok, its OK, which is the next packet of c.
-// A trigger or a stored function makes servers forget LAST_INSERT_ID(n) there, though not in SQL.
+// restoreInsertID puts the first number of an INSERT into its OK, which is the next packet of c. A
+// trigger or a stored function makes servers forget LAST_INSERT_ID(n) there, though not in SQL.
 // The OK then has the key of the last row, or 0 without AUTO_INCREMENT. If no row is new, it stays
 // as it is.
 func (r *relay) restoreInsertID(c *backend.Conn, ok []byte, n *keys.Numbers) {
