@@ -93,7 +93,7 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 	if of, ok := f.at.shared.columns.get(at, old); ok && (old || !temporary) {
 		of.Cached, of.Now = !old, false // whoever takes an old one needs no second try
 		return of.Columns, nil
-	} else if old && temporary {
+	} else if old && (temporary || f.snapshots(c)) {
 		return plan.Columns{Answered: plan.No}, nil
 	}
 	begun := time.Now()
@@ -107,6 +107,12 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 // mayBeTemporary reports whether the session may have made temporary tables.
 func (f *facts) mayBeTemporary() bool {
 	return f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
+}
+
+// snapshots reports whether a question about a table would take the snapshot of a transaction on c.
+// MySQL reads its own tables in it.
+func (f *facts) snapshots(c *backend.Conn) bool {
+	return !c.Hello.MariaDB && (f.state.InTransaction() || !f.state.Status.Has(protocol.Autocommit))
 }
 
 // askColumns asks for the columns of an INSERT without a list. words are those of the text, which
