@@ -55,10 +55,8 @@ type ShardSet struct{ gates []*gate }
 
 // Has reports whether a shard is in the set.
 func (s *ShardSet) Has(shard *Shard) bool {
-	return s == shard.alone || s.hasGate(shard.gate)
+	return s == shard.alone || s != nil && slices.Contains(s.gates, shard.gate)
 }
-
-func (s *ShardSet) hasGate(g *gate) bool { return s != nil && slices.Contains(s.gates, g) }
 
 // With returns the set with one shard added. With an empty set it does not allocate.
 func (s *ShardSet) With(shard *Shard) *ShardSet {
@@ -73,7 +71,7 @@ func (s *ShardSet) With(shard *Shard) *ShardSet {
 
 // Meets reports whether some shard is in both sets.
 func (s *ShardSet) Meets(other *ShardSet) bool {
-	return s != nil && slices.ContainsFunc(s.gates, other.hasGate)
+	return s != nil && other != nil && slices.ContainsFunc(s.gates, func(g *gate) bool { return slices.Contains(other.gates, g) })
 }
 
 // Many reports whether the set has more than one shard.
