@@ -172,13 +172,6 @@ func NewSettings(key KeyOptions, statements StatementOptions, routes *backend.Ro
 	return s
 }
 
-// keepsTexts reports whether sessions keep texts until they are answered, for the log of slow
-// statements and of unexplained insert ids.
-func (s *Settings) keepsTexts() bool {
-	b := s.bindings.Load()
-	return s.SlowStatement > 0 || b != nil && len(b.tables) > 0
-}
-
 // MemoryInUse returns the bound of the memory for large statements, the memory in use, and the
 // number of sessions that wait for some.
 func (s *Settings) MemoryInUse() (size, used, waiting uint64) {

@@ -76,6 +76,13 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	return redact.Append(nil, text, r.mode, cut)
 }
 
+// keepsTexts reports whether sessions keep texts until they are answered, for the log of slow
+// statements and of unexplained insert ids.
+func (s *Settings) keepsTexts() bool {
+	b := s.bindings.Load()
+	return s.SlowStatement > 0 || b != nil && len(b.tables) > 0
+}
+
 // headOf copies the beginning of a text that is about to be prepared.
 func (w *slow) headOf(sql []byte) textHead {
 	if !w.at.set.keepsTexts() {
@@ -86,7 +93,7 @@ func (w *slow) headOf(sql []byte) textHead {
 }
 
 // keepText keeps the beginning of a statement that is being handled. more says that the statement
-// goes on after text. Callers ask Settings.keepsTexts before.
+// goes on after text. Callers ask keepsTexts before.
 func (r *relay) keepText(text []byte, more bool) {
 	r.slow.keep(text, r.slow.reading(), more, r.batch.size == 0)
 }
