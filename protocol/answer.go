@@ -61,26 +61,21 @@ type Answer struct {
 	// PacketNum is the number of the last packet that the walk has passed.
 	PacketNum uint8
 
-	shape        Shape
-	phase        phase
-	deprecateEOF bool
-	metadataFlag bool   // a flag in the packet of the column count says whether definitions follow
-	progress     bool   // the server may send progress reports
-	continued    bool   // the next packet continues a payload of 16 MB
-	wantsFile    bool   // the packet being passed is a LOCAL INFILE request
-	outParams    bool   // the rows are a procedure's OUT parameters
-	skip         int    // bytes still to pass of the current packet's payload
-	defs         uint64 // column definitions still to come
+	caps      Capability // that client and backend agreed on
+	shape     Shape
+	phase     phase
+	continued bool   // the next packet continues a payload of 16 MB
+	wantsFile bool   // the packet being passed is a LOCAL INFILE request
+	outParams bool   // the rows are a procedure's OUT parameters
+	skip      int    // bytes still to pass of the current packet's payload
+	defs      uint64 // column definitions still to come
 }
 
 // Begin prepares for an answer of the given shape. caps are the capabilities that client and
 // backend agreed on. Answers of ShapePrepare and ShapeUnknown cannot be walked: any byte is
 // Malformed.
 func (a *Answer) Begin(shape Shape, caps Capability) {
-	*a = Answer{
-		Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF),
-		metadataFlag: caps.HasAny(MetadataFlags), progress: caps.Has(Progress),
-	}
+	*a = Answer{Status: a.Status, caps: caps, shape: shape}
 	switch shape {
 	case ShapeNone:
 		a.phase = phaseEnded
@@ -161,7 +156,7 @@ func (a *Answer) passRows(b []byte) (n int) {
 // packet handles the head of a packet with a payload of size bytes. The head is the whole payload,
 // or at least its first headBytes.
 func (a *Answer) packet(head []byte, size int) (ok bool) {
-	if a.progress && IsProgress(head) {
+	if a.caps.Has(Progress) && IsProgress(head) {
 		return true
 	}
 	switch a.phase {
@@ -173,7 +168,7 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		switch {
 		case head[0] == headerERR:
 			return a.err(head)
-		case head[0] == headerEOF && a.deprecateEOF && size >= 7:
+		case head[0] == headerEOF && a.caps.Has(DeprecateEOF) && size >= 7:
 			return a.ok(head)
 		case head[0] == headerEOF && size < 9:
 			return a.eof(head)
@@ -191,7 +186,7 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		a.defs--
 		if a.defs == 0 {
 			a.phase = phaseRows
-			if !a.deprecateEOF {
+			if !a.caps.Has(DeprecateEOF) {
 				a.phase = phaseDefsEnd
 			}
 		}
@@ -241,7 +236,7 @@ func (a *Answer) first(head []byte, size int) bool {
 		a.wantsFile = true
 		return true
 	}
-	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.metadataFlag)
+	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.caps.HasAny(MetadataFlags))
 	if !ok || size > len(head) {
 		return false
 	}
@@ -249,7 +244,7 @@ func (a *Answer) first(head []byte, size int) bool {
 	switch {
 	case follow:
 		a.defs, a.phase = n, phaseDefs
-	case a.deprecateEOF:
+	case a.caps.Has(DeprecateEOF):
 		a.phase = phaseRows
 	default:
 		a.phase = phaseDefsEnd
@@ -288,12 +283,12 @@ func (a *Answer) row(head []byte, size int) bool {
 	case head[0] == headerERR:
 		a.phase = phaseEnded
 		return a.err(head)
-	case head[0] == headerEOF && size < 9 && !a.deprecateEOF:
+	case head[0] == headerEOF && size < 9 && !a.caps.Has(DeprecateEOF):
 		a.phase = phaseEnded
 		if !a.eof(head) {
 			return false
 		}
-	case head[0] == headerEOF && size < MaxFragment && a.deprecateEOF:
+	case head[0] == headerEOF && size < MaxFragment && a.caps.Has(DeprecateEOF):
 		a.phase = phaseEnded
 		if !a.ok(head) {
 			return false

@@ -34,7 +34,6 @@ type FillOptions struct {
 type Filler struct {
 	opts         FillOptions
 	answer       *Answer
-	extended     bool // definitions have one more field
 	columns      []int
 	count        int      // number of columns in the result
 	types        []uint8  // of the columns whose definitions have come
@@ -54,7 +53,7 @@ type Filler struct {
 // NewFiller prepares for an answer of ShapeResult. a walks over it.
 func NewFiller(a *Answer, caps Capability, opts FillOptions) *Filler {
 	a.Begin(ShapeResult, caps)
-	return &Filler{opts: opts, answer: a, extended: caps.Has(ExtendedMetadata)}
+	return &Filler{opts: opts, answer: a}
 }
 
 // maxRowsAhead bounds the rows that numbers are taken for at a time.
@@ -194,7 +193,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 	head = head[:min(need, len(head))]
 	before := a.phase
 	switch {
-	case a.progress && IsProgress(head):
+	case a.caps.Has(Progress) && IsProgress(head):
 		return true, true
 	case before == phaseRows && f.columns != nil && a.isRow(head, size):
 		if len(f.numbers) < len(f.columns) {
@@ -205,7 +204,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 		f.beginRow(size)
 		return true, true
 	case before == phaseDefs && f.opts.Binary && f.columns != nil && size > 0 && head[0] != headerERR:
-		typ, ok := definedType(head, f.extended)
+		typ, ok := definedType(head, a.caps.Has(ExtendedMetadata))
 		if !ok {
 			return false, false
 		}
@@ -232,7 +231,7 @@ func (a *Answer) isRow(head []byte, size int) bool {
 		return true
 	case head[0] == headerERR:
 		return false
-	case head[0] == headerEOF && a.deprecateEOF:
+	case head[0] == headerEOF && a.caps.Has(DeprecateEOF):
 		return size == MaxFragment
 	case head[0] == headerEOF:
 		return size >= 9
