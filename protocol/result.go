@@ -173,6 +173,7 @@ type Result struct {
 	b         []byte
 	packetNum uint8
 	form      Form
+	undefined int // columns still to define
 	row       int // where the packet of the row begins
 }
 
@@ -187,8 +188,9 @@ func (r *Result) Columns(cols []Column) {
 	r.Definitions(cols)
 }
 
-// Head appends the number of columns. Define then appends each of them, and Defined ends them.
+// Head appends the number of columns. Define then appends each of them.
 func (r *Result) Head(columns int) {
+	r.undefined = columns
 	at := r.begin()
 	r.b = AppendLenEncInt(r.b, uint64(columns))
 	if r.form.Capabilities.HasAny(MetadataFlags) {
@@ -201,19 +203,16 @@ func (r *Result) Head(columns int) {
 	r.end(at)
 }
 
-// Define appends a column's definition. name replaces c.Name, unless it is nil.
+// Define appends a column's definition, and behind the last one its EOF. name replaces c.Name,
+// unless it is nil.
 func (r *Result) Define(c *Column, name []byte) {
-	if !r.form.definitions() {
-		return
+	if r.form.definitions() {
+		at := r.begin()
+		r.b = c.append(r.b, r.form.Capabilities, name)
+		r.end(at)
 	}
-	at := r.begin()
-	r.b = c.append(r.b, r.form.Capabilities, name)
-	r.end(at)
-}
-
-// Defined appends the EOF of definitions.
-func (r *Result) Defined() {
-	if !r.form.Capabilities.Has(DeprecateEOF) {
+	r.undefined--
+	if r.undefined == 0 && !r.form.Capabilities.Has(DeprecateEOF) {
 		r.eof(0)
 	}
 }
@@ -221,11 +220,9 @@ func (r *Result) Defined() {
 // Definitions appends column definitions and their EOF, as in the answer to COM_STMT_PREPARE.
 // Without columns it appends nothing.
 func (r *Result) Definitions(cols []Column) {
+	r.undefined = len(cols)
 	for i := range cols {
 		r.Define(&cols[i], nil)
-	}
-	if len(cols) > 0 {
-		r.Defined()
 	}
 }
 
