@@ -25,6 +25,9 @@ type answers struct {
 // prepared statement, or nil.
 func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan.Action, p *prepared) error {
 	a.at.tally.Becomes(kindOf(st))
+	if err := a.at.ensureOpen(); err != nil {
+		return err
+	}
 	form, err := a.form(p != nil)
 	if err != nil {
 		return err
@@ -106,7 +109,6 @@ func (a *answers) beginSelect(form protocol.Form, st *statement.Statement, sql [
 		c := alone.Column(item.Func, alone.InText, &values[item.FirstCall], mariaDB)
 		r.Define(&c, st.ColumnName(sql, *item))
 	}
-	r.Defined()
 	return r
 }
 
@@ -124,17 +126,9 @@ func kindOf(st *statement.Statement) stats.Kind {
 	return kind
 }
 
-// form returns the form that the server's answer would have now. binary chooses the form of an
-// answer to an execution.
+// form returns the form that the server's answer would have, with the last known status. binary
+// chooses the form of an answer to an execution.
 func (a *answers) form(binary bool) (protocol.Form, error) {
-	if err := a.at.ensureOpen(); err != nil {
-		return protocol.Form{}, err
-	}
-	return a.formOfLast(binary)
-}
-
-// formOfLast is form with the last known status. It leaves the server's ROW_COUNT() alone.
-func (a *answers) formOfLast(binary bool) (protocol.Form, error) {
 	f := protocol.Form{Capabilities: a.at.login.Capabilities, Status: a.state.Status, Binary: binary}
 	if !a.mayOmitMetadata() {
 		return f, nil
@@ -173,6 +167,9 @@ func (a *answers) limitedToNothing() (bool, error) {
 
 // table answers with a result of the proxy's own. p is the prepared statement, or nil.
 func (a *answers) table(t *protocol.Table, p *prepared) error {
+	if err := a.at.ensureOpen(); err != nil {
+		return err
+	}
 	form, err := a.form(p != nil)
 	if err != nil {
 		return err

@@ -160,9 +160,10 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 }
 
 // addLocal answers COM_STMT_PREPARE for p, which no server has. It keeps ROW_COUNT(), as servers
-// do, and the warnings, which MySQL clears, and MariaDB if the text has a table.
+// do, so it does not ask whether a transaction is open. It also keeps the warnings, which MySQL
+// clears, and MariaDB if the text has a table.
 func (x *executor) addLocal(p *prepared, markers []protocol.Column) error {
-	form, err := x.answers.formOfLast(true)
+	form, err := x.answers.form(true)
 	if err != nil {
 		return err
 	}
