@@ -15,6 +15,9 @@ type client struct {
 	*protocol.Conn
 	out       []byte // the proxy's own answers, not yet written
 	packetNum uint8  // of the next packet of the answer to the command being handled
+	// attributed says that its texts and executions have attributes: QueryAttributes, as agreed on
+	// at the login.
+	attributed bool
 	// alarm is the read deadline in force; zero: none. A round does not move it: when it expires,
 	// idleness checks whether the time is up.
 	alarm time.Time
@@ -98,4 +101,20 @@ func (c *client) disarm() error {
 		return nil
 	}
 	return c.until(time.Time{})
+}
+
+// textOf returns the text in a command, without the attributes in front of it. ok is false if it
+// has none.
+func (c *client) textOf(payload []byte) (sql []byte, ok bool) {
+	switch command := protocol.Command(payload[0]); {
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !c.attributed:
+		return payload[1:], true
+	case command != protocol.ComQuery:
+		return nil, false
+	}
+	n, ok := protocol.CutAttributes(payload[1:])
+	if !ok {
+		return nil, false
+	}
+	return payload[1+n:], true
 }

@@ -96,7 +96,7 @@ func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 			return e, err
 		}
 	}
-	if p.TooLong(&e, x.at.login.Capabilities.Has(protocol.QueryAttributes)) {
+	if p.TooLong(&e, x.client.attributed) {
 		return e, params.ErrTooLong
 	}
 	return e, nil
@@ -104,7 +104,7 @@ func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
 
 // cutExecution takes an execution apart. All of its values must be there.
 func (x *executor) cutExecution(p *prepared, payload []byte) (e params.Execution, err error) {
-	e, err = p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
+	e, err = p.Cut(payload, x.client.attributed)
 	switch {
 	case err != nil || e.Whole:
 	case x.at.likeMariaDB():
@@ -159,8 +159,7 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	if !e.Bulk() {
 		n.InsertID = p.InsertID(values)
 	}
-	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
-	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values, previous)
+	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, x.client.attributed, values, previous)
 	if e.Bulk() {
 		p.Filling, n.Fill = nil, nil // it may cover very many rows, and does not run again
 	}

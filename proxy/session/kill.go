@@ -99,7 +99,7 @@ func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err e
 		return false, err
 	}
 	if k.Operand == statement.KillParam {
-		e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
+		e, err := p.Cut(payload, x.client.attributed)
 		if err != nil {
 			return false, err
 		}

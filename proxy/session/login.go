@@ -77,6 +77,7 @@ func (s *Session) begin() error {
 		s.RefuseLogin(err)
 		return err
 	}
+	s.client.attributed = s.login.Capabilities.Has(protocol.QueryAttributes)
 	s.login.Leave() // its shard may hang, and other logins need not wait for that
 	s.introduce(true)
 	s.state.Schema = s.login.Schema()

@@ -114,7 +114,7 @@ func (s *Session) longExecution(cmd protocol.Command, id []byte, whole bool) (p 
 func (s *Session) longQuery(text []byte) (*backend.Conn, error) {
 	s.tally.Kind = stats.KindHere
 	s.scan, s.scanFrom = nil, protocol.HeaderSize+1
-	if s.login.Capabilities.Has(protocol.QueryAttributes) {
+	if s.client.attributed {
 		n, _ := protocol.CutAttributes(text)
 		text = text[n:]
 		s.scanFrom += n

@@ -78,7 +78,7 @@ func (o *order) othersDepend() bool {
 	kind, words := statement.Other, statement.Words(0)
 	switch protocol.Command(o.relay.batch.payload[0]) {
 	case protocol.ComQuery:
-		if sql, ok := textOf(o.relay.batch.payload, o.at.login.Capabilities.Has(protocol.QueryAttributes)); ok {
+		if sql, ok := o.client.textOf(o.relay.batch.payload); ok {
 			var st statement.Statement
 			st.Analyze(sql, o.state.Mode)
 			kind, words = st.Kind, st.Words
@@ -111,20 +111,4 @@ func (o *order) sentBehind() bool {
 	_ = o.client.Fill() // as above
 	_ = o.client.until(time.Time{})
 	return o.relay.batch.more()
-}
-
-// textOf returns the text in a command. ok is false if it has none. attributes may stand in front
-// of it.
-func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
-	switch command := protocol.Command(payload[0]); {
-	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
-		return payload[1:], true
-	case command != protocol.ComQuery:
-		return nil, false
-	}
-	n, ok := protocol.CutAttributes(payload[1:])
-	if !ok {
-		return nil, false
-	}
-	return payload[1+n:], true
 }

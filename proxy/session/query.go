@@ -26,7 +26,7 @@ type texts struct {
 // query handles an SQL text, which may have attributes in front.
 func (t *texts) query(sql []byte) error {
 	t.at.tally.Kind = stats.KindHere // until the text proves to be more
-	if t.at.login.Capabilities.Has(protocol.QueryAttributes) {
+	if t.client.attributed {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
 			return t.passUnread()

@@ -132,7 +132,7 @@ func (s *Session) readsBehind(mustMove bool) bool {
 	if len(s.batch.payload) == 0 {
 		return !mustMove
 	}
-	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+	sql, ok := s.client.textOf(s.batch.payload)
 	if !ok {
 		return !mustMove
 	}

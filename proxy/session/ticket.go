@@ -248,7 +248,7 @@ func (x *executor) prepareTicket(sql []byte, t *ticket.Ticket) error {
 // executeTicket executes a prepared ticket: here, or on its server where the session or
 // a parameter is not as usual.
 func (x *executor) executeTicket(p *prepared, payload []byte) error {
-	e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
+	e, err := p.Cut(payload, x.client.attributed)
 	complete := err == nil && e.Whole
 	t := p.ticket
 	if complete && !p.LongSent {
