@@ -13,7 +13,7 @@ type Numbers struct {
 	Fill  *plan.Filling // each of its keys gets numbers; nil: none do
 	Rows  *Rows         // get numbers as they come; nil: none do
 	Block *Block        // the server counts within it; nil: it counts nothing
-	// InsertID is the number of a NEXTVAL that surely becomes the insert id; 0: none does
+	// InsertID is the number taken that surely becomes the insert id; 0: none does.
 	InsertID uint64
 }
 

@@ -123,14 +123,6 @@ type Number struct {
 	Binary bool
 }
 
-// InsertID returns the number if it can be an insert id, or 0.
-func (n *Number) InsertID() uint64 {
-	if n.Text != "" {
-		return 0
-	}
-	return n.Value
-}
-
 // takeSeveral is Take for one NEXTVAL('s', n).
 func (t *Taker) takeSeveral(a *plan.Slot) (values []Number, err error) {
 	if err := t.mayCount(a); err != nil {
@@ -419,14 +411,21 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 }
 
 // All takes the numbers that a statement needs before it is sent. It returns the values of the
-// slots, puts the numbers of keys into n.Fill, and those of the first row into n.Rows. With a block
-// it begins the block, which is then the value of each slot.
+// slots, and sets n.InsertID. It puts the numbers of keys into n.Fill, and those of the first row
+// into n.Rows. With a block it begins the block, which is then the value of each slot.
 func (t *Taker) All(n *Numbers) (values []Number, err error) {
 	if n.Block != nil {
 		return t.counted(n)
 	}
 	if values, err = t.Take(n.Slots); err != nil {
 		return nil, err
+	}
+	n.InsertID = 0
+	for i := range n.Slots {
+		if n.Slots[i].InsertID && values[i].Text == "" {
+			n.InsertID = values[i].Value
+			break
+		}
 	}
 	if n.Rows != nil && n.Rows.Lead >= 0 {
 		values = slices.Clone(values) // ahead takes others

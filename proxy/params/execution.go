@@ -24,22 +24,12 @@ type Hidden struct {
 	Previous  bool // the value is the previous LAST_INSERT_ID()
 	part      part // of a block, if the server counts
 	Leads     bool // it is the first number of the first row in the result
-	InsertID  bool // it surely becomes the insert id
 	From      Argument
 }
 
 // Lead returns the index of the hidden parameter for the first number of the first row, or -1.
 func Lead(hidden []Hidden) int {
 	return slices.IndexFunc(hidden, func(h Hidden) bool { return h.Leads })
-}
-
-// InsertID returns the number among values that surely becomes the insert id, or 0.
-func (p *List) InsertID(values []keys.Number) uint64 {
-	i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.InsertID })
-	if i < 0 {
-		return 0
-	}
-	return values[i].InsertID()
 }
 
 // part is a parameter's part of a block: see statement.AsCounted.

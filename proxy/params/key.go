@@ -320,7 +320,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 // Hide writes the text of a prepared statement with hidden parameters in place of the calls that
 // subs are for.
 func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.Substitution) (text []byte, hidden []Hidden, key *Key) {
-	insertID := plan.InsertIDCall(st, sql, subs)
+	a.MarkInsertID(st, sql, subs)
 	for i := range subs {
 		call, slot := &st.Calls[i], a.Slots[i]
 		if !plan.Hides(call, &subs[i]) {
@@ -340,7 +340,7 @@ func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.
 		h := Hidden{Previous: true}
 		if slot.Served() {
 			slot.Sequence = bytes.Clone(slot.Sequence)
-			h = Hidden{Slot: slot, From: ArgumentOf(call), InsertID: i == insertID}
+			h = Hidden{Slot: slot, From: ArgumentOf(call)}
 		}
 		hidden = append(hidden, h)
 	}

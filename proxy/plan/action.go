@@ -46,17 +46,16 @@ func (a *Action) clear(calls int, fill *Filling) {
 	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
-// InsertIDCall returns the index of the call that surely becomes the insert id of an INSERT, or -1.
-// subs replace the calls in its text.
-func InsertIDCall(st *statement.Statement, sql []byte, subs []statement.Substitution) int {
+// MarkInsertID marks the slot of an INSERT whose number surely becomes the insert id, if there is
+// one. subs replace the calls in its text.
+func (a *Action) MarkInsertID(st *statement.Statement, sql []byte, subs []statement.Substitution) {
 	if st.Kind != statement.Insert && st.Kind != statement.Replace || st.Words&statement.SetsLastInsertID != 0 {
-		return -1
+		return
 	}
 	i := slices.IndexFunc(subs, func(s statement.Substitution) bool { return s.Replacement == statement.AsLastInsertID })
-	if i >= 0 && !st.IsValue(sql, i) {
-		return -1
+	if i >= 0 {
+		a.Slots[i].InsertID = st.IsValue(sql, i)
 	}
-	return i
 }
 
 // Substitutions returns what replaces each call. In each statement the first number becomes the one

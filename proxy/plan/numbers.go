@@ -44,6 +44,7 @@ type Slot struct {
 	// Texts reports whether the slot gets texts, or bytes if Bytes is set. It is set only if the
 	// keys are taken after planning.
 	Texts, Bytes bool
+	InsertID     bool // its number surely becomes the insert id
 }
 
 // Served reports whether the proxy serves the slot.

@@ -183,14 +183,11 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // the client's buffer may move
 	}
-	insertID := plan.InsertIDCall(st, sql, subs)
+	a.MarkInsertID(st, sql, subs)
 	for {
 		values, err := d.numbers.All(&n)
 		if err != nil {
 			return err
-		}
-		if insertID >= 0 {
-			n.InsertID = values[insertID].InsertID()
 		}
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err

@@ -155,12 +155,9 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	if err != nil {
 		return err
 	}
-	n.InsertID = 0
-	if !e.Bulk() {
-		n.InsertID = p.InsertID(values)
-	}
 	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, x.client.attributed, values, previous)
 	if e.Bulk() {
+		n.InsertID = 0
 		p.Filling, n.Fill = nil, nil // it may cover very many rows, and does not run again
 	}
 	if err != nil {
