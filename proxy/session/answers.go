@@ -91,6 +91,27 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 	return nil
 }
 
+// answerInOrder is answerSelect for a text. It queues the answer behind those to earlier commands
+// and waits for none. In a transaction it waits all the same, because the answer has the session's
+// status and an earlier command may end the transaction.
+func (a *answers) answerInOrder(st *statement.Statement, sql []byte, action *plan.Action) error {
+	batch := &a.relay.batch
+	if batch.size == 0 || a.state.InTransaction() || !a.state.Status.Has(protocol.Autocommit) || batch.full() {
+		if err := a.relay.settle(); err != nil {
+			return err
+		}
+		return a.answerSelect(st, sql, action, nil)
+	}
+	mark := len(a.client.out)
+	if err := a.answerSelect(st, sql, action, nil); err != nil {
+		return err
+	}
+	a.numbers.Pending = ""
+	batch.addOurs(a.client.out[mark:])
+	a.client.out = a.client.out[:mark]
+	return nil
+}
+
 // beginSelect begins the answer to a SELECT of numbers, in the memory of client.out. values are
 // those of its calls, or nil if it has no row. Columns have the names that PREPARE gave them, or
 // those of the text.

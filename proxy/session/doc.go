@@ -9,7 +9,7 @@
 //   - backends are the connections to servers.
 //   - attachment chooses the connection for a command.
 //   - relay passes commands out and answers back.
-//   - order gives the client its answers in the order of its commands.
+//   - failures answers commands with errors.
 //   - facts asks for names, columns and variables.
 //   - planning decides what becomes of a text.
 //   - answers makes the proxy's own answers.

@@ -12,7 +12,6 @@ import (
 // texts handles SQL texts by what they ask for.
 type texts struct {
 	*ground
-	order    *order
 	planning *planning
 	answers  *answers
 	tickets  *tickets
@@ -59,13 +58,11 @@ func (t *texts) query(sql []byte) error {
 	}
 	if st.SelfContained && !t.answers.mayOmitMetadata() {
 		a, err := t.planning.planCalls(nil, sql, plan.Now)
-		if err != nil || a.Do == plan.Reply {
-			return t.order.answerInOrder(func() error {
-				if err != nil {
-					return err
-				}
-				return t.answers.answerSelect(st, sql, a, nil)
-			})
+		if err != nil {
+			return err
+		}
+		if a.Do == plan.Reply {
+			return t.answers.answerInOrder(st, sql, a)
 		}
 	}
 	if err := t.planning.waitForRows(); err != nil {

@@ -34,7 +34,7 @@ type Session struct {
 	attachment // its connections to servers
 	relay      // passes commands and answers on
 	ground     ground
-	order      // keeps the answers in order
+	failures   // answers commands with errors
 	planning   // decides what becomes of commands
 	answers    // makes the proxy's own answers
 	tickets
@@ -77,14 +77,12 @@ func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	r.share.at = a
 
 	s.ground = ground{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers}
-	s.order.ground = &s.ground
+	s.failures.ground = &s.ground
 	s.planning.facts.ground = &s.ground
 	s.answers = answers{ground: &s.ground, planning: &s.planning}
 	s.tickets = tickets{ground: &s.ground, planning: &s.planning, answers: &s.answers}
 	s.delivery = delivery{ground: &s.ground, planning: &s.planning, answers: &s.answers}
-	s.texts = texts{
-		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, kills: &s.kills,
-	}
+	s.texts = texts{ground: &s.ground, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, kills: &s.kills}
 	s.executor = executor{
 		ground: &s.ground, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
 	}
