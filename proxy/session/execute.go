@@ -39,7 +39,7 @@ func (x *executor) execute(payload []byte) error {
 	}
 	x.relay.keepPrepared(p)
 	if err := x.planning.stillBound(&p.inserts); err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	if p.shape.Plain && p.conn == x.at.cur && !x.state.NextTransaction && !x.at.set.lastInsertIDExact {
 		p.toServer(payload[1:])
@@ -51,7 +51,7 @@ func (x *executor) execute(payload []byte) error {
 		x.state.LastAnswer = state.ByServer
 		if p.LongSent {
 			if _, err := x.at.Attach(); err != nil {
-				return x.at.dropLongData(p.conn, p, err)
+				return x.at.dropLongData(p, err)
 			}
 			p.LongSent = false
 		}
@@ -151,7 +151,7 @@ func (x *executor) onPrepared(cmd protocol.Command, payload []byte) error {
 func (x *executor) passExecution(p *prepared, payload []byte) error {
 	c, err := x.at.connFor(p)
 	if err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	p.LongSent = false
 	x.relay.enqueue(c, protocol.AnswerTo(payload))
@@ -218,11 +218,11 @@ func (x *executor) executeBulk(payload []byte) error {
 	if p != nil {
 		x.relay.keepPrepared(p)
 		if err := x.planning.stillBound(&p.inserts); err != nil {
-			return x.at.dropLongData(p.conn, p, err)
+			return x.at.dropLongData(p, err)
 		}
 		if p.ticket != nil && p.local == nil {
 			if err := x.leavePreparedToServer(p, p.ticket); err != nil {
-				return x.at.dropLongData(p.conn, p, err)
+				return x.at.dropLongData(p, err)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	c, err := x.at.connOf(p)
 	if err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	// Check the client's packet before taking or asking for anything.
 	e := &x.execution
@@ -41,7 +41,7 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			err = malformed(x.at.likeMariaDB())
 		}
 		if err != nil {
-			return x.at.dropLongData(c, p, err)
+			return x.at.dropLongData(p, err)
 		}
 		if n.Fill != nil && !first {
 			n.Fill.Repeated = true
@@ -169,12 +169,12 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 // executeRows executes a statement whose rows get numbers, and that has no hidden parameters.
 func (x *executor) executeRows(p *prepared, payload []byte) error {
 	if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	p.toServer(payload[1:])
 	c, err := x.at.connFor(p)
 	if err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	p.LongSent = false
 	x.state.LastAnswer = state.ByServer

@@ -103,7 +103,7 @@ func (s *Session) longExecution(cmd protocol.Command, id []byte, whole bool) (p 
 		err = s.mayLeaveToServer(p.ticket)
 	}
 	if err != nil {
-		err = s.dropLongData(p.conn, p, err)
+		err = s.dropLongData(p, err)
 	}
 	p.LongSent = false
 	return p, c, err

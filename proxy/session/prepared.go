@@ -251,7 +251,7 @@ func (a *attachment) prepareConn(c *backend.Conn, p *prepared) error {
 // dropLongData makes the server drop the data of COM_STMT_SEND_LONG_DATA for an execution that
 // failed with err before it was sent. An execution ends the data's life. Otherwise the next data
 // would be appended to them.
-func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error {
+func (a *attachment) dropLongData(p *prepared, err error) error {
 	if !p.LongSent {
 		return err
 	}
@@ -260,7 +260,7 @@ func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error
 	}
 	p.ForgetLong()
 	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
-	if resetErr := a.runCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
+	if resetErr := a.runCommand(p.conn, protocol.ComStmtReset, string(id)); resetErr != nil {
 		return resetErr
 	}
 	return err

@@ -267,7 +267,7 @@ func (x *executor) executeTicket(p *prepared, payload []byte) error {
 		return x.passExecution(p, payload)
 	}
 	if err := x.leavePreparedToServer(p, t); err != nil {
-		return x.at.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p, err)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.Unbind(&e) // executeNumbered takes it apart again
