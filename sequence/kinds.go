@@ -60,8 +60,7 @@ func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (
 	case q.periods != nil:
 		return q.periods.take(ctx, deadline)
 	case !q.kind.Counts():
-		took.first, took.step, err = q.makeOne()
-		return took, err
+		return drawn{step: 1}, q.makeOne()
 	case q.kind.Dated():
 		took.at = q.all.clock.wall()
 	}
@@ -100,12 +99,12 @@ func noKey(row string, err error) error {
 }
 
 // makeOne counts a key that takes no counter, such as a UUID. It fails if the sequence has ended.
-func (q *sequence) makeOne() (first, step uint64, err error) {
+func (q *sequence) makeOne() error {
 	if err := q.numbers.Ended(); err != nil {
-		return 0, 0, err
+		return err
 	}
 	q.uncounted.Add(1)
-	return 0, 1, nil
+	return nil
 }
 
 // Form is what keys are.
