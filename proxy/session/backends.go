@@ -112,7 +112,7 @@ func (b *backends) expects(e state.Effect) {
 
 // noteRefusal records what the text of an error that ends an answer adds to its code. whole reports
 // whether answer is complete.
-func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
+func (b *backends) noteRefusal(answer []byte, whole bool) {
 	if !b.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
 	}

@@ -181,7 +181,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 				r.at.state.Answered(idOfConn(c), c.Answer.Rows)
 				if code := c.Answer.ErrCode; code != 0 {
 					c.CountError(code)
-					r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
+					r.at.noteRefusal(c.Buffered()[accepted-n:accepted], whole)
 				}
 				if e.unexplained && c.Answer.InsertID != 0 {
 					r.reportUnexplained(c, e)
