@@ -100,7 +100,7 @@ var countedSteps = []countedStep{
 }
 
 func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	uncached(t, o)
 	steps := countedSteps
@@ -174,7 +174,7 @@ func (o *oracle) noNumberTwice(t testing.TB, w *wire) {
 }
 
 func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	o.fresh(t)
 	for _, s := range []struct {
@@ -348,7 +348,7 @@ func TestAReplicaHasTheNumbersThatWereCountedOff(t *testing.T) {
 // Whatever LAST_INSERT_ID() is when the statement begins, the statement fails or its rows have
 // numbers of its own block, each once.
 func TestAStatementThatCountsFromElsewhereFailsWhole(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	o.fresh(t)
 	c := o.DirectConn(t, 0, o.Schemas[0], nil)
@@ -381,7 +381,7 @@ func TestAStatementThatCountsFromElsewhereFailsWhole(t *testing.T) {
 }
 
 func TestManyClientsCountNumbersOffAndNoneComesTwice(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	o.fresh(t)
 	var wg sync.WaitGroup

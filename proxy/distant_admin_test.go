@@ -13,7 +13,7 @@ import (
 // The sequence server is healthy, but so far away that a statement about many sequences takes
 // longer than allocate_timeout.
 func TestAStatementAboutManySequencesHasTheTimeForEachOfThem(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	link := mysqltest.NewLink(t, server.Addr())
 	const patience = 4 * time.Second
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {
@@ -34,7 +34,7 @@ func TestAStatementAboutManySequencesHasTheTimeForEachOfThem(t *testing.T) {
 }
 
 func TestKillQueryEndsAStatementAboutSequences(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	link := mysqltest.NewLink(t, server.Addr())
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {
 		// The timeout is longer than the test waits.

@@ -325,7 +325,7 @@ func TestPreparedDDLMakesTheProxyLookAtTheColumnsAgain(t *testing.T) {
 
 func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
 	o := newOracle(t, setup{
-		Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)},
+		Servers: []*mysqltest.Server{mysqltest.Shared(t), mysqltest.SharedSecond(t)},
 		Proxy:   func(opts *proxy.Options) { opts.Bindings = []proxy.Binding{filledPhotos} },
 	})
 	seen := map[string]string{}

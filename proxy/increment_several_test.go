@@ -38,7 +38,7 @@ func (p *optimizer) id(next func() uint64) uint64 {
 // ids between the numbers themselves, as Hibernate does. The statements are those of its MariaDB
 // dialect.
 func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
-	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
+	servers := []*mysqltest.Server{mysqltest.Shared(t), mysqltest.SharedSecond(t), mysqltest.StartUnsynced(t)}
 	e, schema := newDividedEnv(t, 200, servers...)
 	c := e.Conn(t, schema, nil)
 	wantError(t, c, 1235, "create sequence odd_seq start with 1 increment by 30 nocache", "200 numbers of a block")

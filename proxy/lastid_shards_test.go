@@ -18,7 +18,7 @@ import (
 // twoShards is an oracle whose second shard has the same tables.
 func twoShards(t *testing.T) *oracle {
 	t.Helper()
-	o := newOracle(t, setup{Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}}, photosTables...)
+	o := newOracle(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t), mysqltest.SharedSecond(t)}}, photosTables...)
 	o.fresh(t)
 	o.Servers[1].Exec(t, append([]string{"USE " + o.Schemas[1]}, photosTables...)...)
 	return o

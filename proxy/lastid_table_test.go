@@ -474,7 +474,7 @@ func (p *keyPair) asked() (got, want []byte) {
 // Checklist 30.
 func TestTheTableOfInsertIDs(t *testing.T) {
 	const auto = "AUTO_INCREMENT"
-	server := []*mysqltest.Server{mysqltest.StartUnsynced(t)}
+	server := []*mysqltest.Server{mysqltest.Shared(t)}
 	o := newOracle(t, setup{Servers: server})
 	for _, c := range []struct {
 		name   string

@@ -57,7 +57,7 @@ var forgottenRows = []keyRow{
 
 func TestATriggerLeavesTheInsertID(t *testing.T) {
 	const auto = "AUTO_INCREMENT"
-	server := []*mysqltest.Server{mysqltest.StartUnsynced(t)}
+	server := []*mysqltest.Server{mysqltest.Shared(t)}
 	for name, trigger := range map[string]string{
 		"before": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.ref = IFNULL(NEW.ref, 7)",
 		"after":  "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log (v) VALUES (NEW.id)",

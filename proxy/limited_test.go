@@ -4,7 +4,7 @@ import "testing"
 
 // Drivers of MariaDB write a query timeout and a number of rows in front of the statement.
 func TestAStatementThatADriverLimitsIsReadAsWithoutTheLimit(t *testing.T) {
-	o := newOracle(t, bound(filledPhotos),
+	o := newOracle(t, ownServer(t, bound(filledPhotos)),
 		"CREATE TABLE photos (title VARCHAR(100) NOT NULL DEFAULT '', id BIGINT UNSIGNED NOT NULL PRIMARY KEY, parent BIGINT UNSIGNED)")
 	if !o.Servers[0].IsMariaDB() {
 		t.Skip("MySQL has no SET STATEMENT")

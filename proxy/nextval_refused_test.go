@@ -57,7 +57,7 @@ func (l *statementLog) since(word string) []string {
 
 // Checklist 29.
 func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
-	o := newOracle(t, setup{}, photosTables...)
+	o := newOracle(t, ownServer(t, setup{}), photosTables...)
 	o.fresh(t)
 	log := logStatements(t, o.Servers[0])
 	c := o.Conn(t, o.Schemas[0], multi)
@@ -180,7 +180,7 @@ func TestTextThatOnlyLooksLikeANumberIsNeverSpliced(t *testing.T) {
 }
 
 func TestTheRestOfAStatementReachesTheServerByteForByte(t *testing.T) {
-	o := newOracle(t, setup{}, photosTables...)
+	o := newOracle(t, ownServer(t, setup{}), photosTables...)
 	o.fresh(t)
 	log := logStatements(t, o.Servers[0])
 	logged := func(s string) string { return s }
@@ -204,7 +204,7 @@ func TestTheRestOfAStatementReachesTheServerByteForByte(t *testing.T) {
 }
 
 func TestNamesThatAreNotServedHereAreErrorsOrCreatedOrTheServersOwn(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	policy := func(p proxy.UnknownSequence) setup {
 		return setup{
 			Servers: []*mysqltest.Server{server},

@@ -56,8 +56,7 @@ var firstNumbers = map[string]uint64{"photos": 1001, "other": 5001}
 func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 	t.Helper()
 	if s.Servers == nil {
-		// Scripts commit much and crash nothing, so the server need not wait for the disk.
-		s.Servers = []*mysqltest.Server{mysqltest.StartUnsynced(t)}
+		s.Servers = []*mysqltest.Server{mysqltest.Shared(t)}
 	}
 	taps := tapShards(t, &s)
 	e := newEnv(t, s)
@@ -67,6 +66,13 @@ func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 		}
 	}
 	return &oracle{env: e, setup: prepare, taps: taps}
+}
+
+// ownServer gives s a server that no other test uses, so its statements' ids begin at 1, and the
+// test may change its global variables. It need not wait for the disk.
+func ownServer(t testing.TB, s setup) setup {
+	s.Servers = []*mysqltest.Server{mysqltest.StartUnsynced(t)}
+	return s
 }
 
 var (

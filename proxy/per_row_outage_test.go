@@ -12,7 +12,7 @@ import (
 // The sequence server dies while rows pass: the rows that numbers are cached for arrive, then an
 // error. When the server is back, the session goes on with numbers of its own.
 func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
-	rows, numbers := mysqltest.StartUnsynced(t), mysqltest.Start(t)
+	rows, numbers := mysqltest.Shared(t), mysqltest.Start(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{rows, numbers}, Sequence: func(opts *sequence.Options) {
 		opts.Servers[0].Addr = numbers.Addr()
 		opts.Servers[0].Database = numbers.Schema(t)

@@ -12,7 +12,7 @@ import (
 // The numbers of a long result are reserved piece by piece from a distant server. Each piece has
 // the whole timeout: all the waits together are longer.
 func TestALongResultHasTheTimeForEachPieceOfItsNumbers(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	link := mysqltest.NewLink(t, server.Addr())
 	const patience, delay = 4 * time.Second, 110 * time.Millisecond // in each direction
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {

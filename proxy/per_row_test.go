@@ -151,7 +151,7 @@ var rowTexts = []string{
 }
 
 func TestEachRowOfASelectGetsANumberOfItsOwn(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, rowTables(server)...)
 	o.fresh(t)
 	all := framings()
@@ -209,7 +209,7 @@ func TestEachRowOfASelectGetsANumberOfItsOwn(t *testing.T) {
 }
 
 func TestEachRowOfAPreparedSelectGetsANumberOfItsOwn(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, rowTables(server)...)
 	o.fresh(t)
 	all := framings()
@@ -297,7 +297,7 @@ func TestLongRowsGetNumbersInBoundedMemory(t *testing.T) {
 }
 
 func TestARowThatThereIsNoNumberForIsAnErrorInItsPlace(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, rowTables(server)...)
 	o.fresh(t)
 	for _, test := range []struct {

@@ -42,7 +42,7 @@ var returningTexts = []struct {
 }
 
 func TestEachRowOfReturningGetsANumberOfItsOwn(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	if !server.IsMariaDB() {
 		t.Skip("MySQL has no RETURNING")
 	}

@@ -146,7 +146,7 @@ func TestOnlyAdminsChangeSequences(t *testing.T) {
 }
 
 func TestASequenceMadeAgainGoesOnAboveTheDroppedOne(t *testing.T) {
-	server := mysqltest.StartUnsynced(t)
+	server := mysqltest.Shared(t)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	c := e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos", "SELECT NEXTVAL('photos')")

@@ -706,7 +706,7 @@ func TestAKeyThatASequenceNeverGaveDoesNotEndIt(t *testing.T) {
 
 // With several sequence servers, few digits are those of one of them.
 func TestAKindWithFewCountersOnSeveralSequenceServersIsWarnedOf(t *testing.T) {
-	e, schema := newDividedEnv(t, 100, mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t))
+	e, schema := newDividedEnv(t, 100, mysqltest.Shared(t), mysqltest.SharedSecond(t))
 	c := e.Conn(t, schema, nil)
 	exec(t, c, "CREATE TABLE bills (no CHAR(6) PRIMARY KEY)")
 	for text, want := range map[string]string{

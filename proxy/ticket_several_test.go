@@ -70,7 +70,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 		{"steps of ours alone", sequence.InterleaveStep, true, "direct_writers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+			server, second := mysqltest.Shared(t), mysqltest.SharedSecond(t)
 			var schema string
 			e := newEnv(t, setup{
 				Servers: []*mysqltest.Server{server},
@@ -184,7 +184,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(interleave, func(t *testing.T) {
-			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+			server, second := mysqltest.Shared(t), mysqltest.SharedSecond(t)
 			var o sequence.Options
 			e := newEnv(t, setup{
 				Servers: []*mysqltest.Server{server},
@@ -221,7 +221,7 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 // A ticket that waits for a paused shard is decided afterwards, because the set of sequence servers
 // is changed in a pause.
 func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
-	server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+	server, second := mysqltest.Shared(t), mysqltest.SharedSecond(t)
 	var schema string
 	e := newEnv(t, setup{
 		Servers: []*mysqltest.Server{server},

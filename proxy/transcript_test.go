@@ -240,7 +240,7 @@ func (o *oracle) loginLine(p transcript.Packet) string {
 // TestTranscripts compares logins and prepared statements with their transcripts. The scripts are
 // texts of clients that are logged in.
 func TestTranscripts(t *testing.T) {
-	o := newOracle(t, setup{}, photosTables...)
+	o := newOracle(t, ownServer(t, setup{}), photosTables...)
 	if o.taps == nil {
 		t.Skip("the transcripts are those of the system's MariaDB, whose connections are not compressed")
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -49,7 +50,9 @@ func NewCA(t testing.TB) *CA {
 	}
 	ca.Pool.AddCert(ca.cert)
 	ca.File = filepath.Join(t.TempDir(), "ca.pem")
-	writePEM(t, ca.File, "CERTIFICATE", der)
+	if err := writePEM(ca.File, "CERTIFICATE", der); err != nil {
+		t.Fatal(err)
+	}
 	return ca
 }
 
@@ -97,8 +100,9 @@ func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
 	}
 	dir := t.TempDir()
 	c := Certificate{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
-	writePEM(t, c.CertFile, "CERTIFICATE", der)
-	writePEM(t, c.KeyFile, "PRIVATE KEY", keyDER)
+	if err := errors.Join(writePEM(c.CertFile, "CERTIFICATE", der), writePEM(c.KeyFile, "PRIVATE KEY", keyDER)); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -106,6 +110,38 @@ func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
 // certificates with the CA.
 func (c Certificate) ServerArgs(clients *CA) []string {
 	return []string{"--ssl-ca=" + clients.File, "--ssl-cert=" + c.CertFile, "--ssl-key=" + c.KeyFile}
+}
+
+// makesCertificate reports whether a server without a certificate makes one at each start. With RSA
+// that takes it four times as long as all the rest.
+func makesCertificate(b mysqld.Binary) bool {
+	return b.Flavour == mysqld.MariaDB && b.AtLeast(11, 4)
+}
+
+// certificateIn returns the files of the certificate in a template's data directory.
+func certificateIn(dataDir string) Certificate {
+	return Certificate{CertFile: filepath.Join(dataDir, "server-cert.pem"), KeyFile: filepath.Join(dataDir, "server-key.pem")}
+}
+
+// writeCertificate makes a self-signed certificate, as that which a server makes itself.
+func writeCertificate(c Certificate) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "MariaDB Server"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writePEM(c.CertFile, "CERTIFICATE", cert), writePEM(c.KeyFile, "PRIVATE KEY", keyDER))
 }
 
 // WithoutTLS returns the options of a server without TLS. Some servers otherwise make a certificate
@@ -140,9 +176,6 @@ func serial(t testing.TB) *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-func writePEM(t testing.TB, path, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+func writePEM(path, kind string, der []byte) error {
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }

@@ -60,12 +60,17 @@ func sharedAt(t testing.TB, i int) *Server {
 	return s.server
 }
 
+// startShared starts a server that nobody kills, so it need not wait for the disk.
 func startShared() (*Server, string, error) {
+	b, err := findBinary()
+	if err != nil {
+		return nil, "", err
+	}
 	dir, err := os.MkdirTemp(os.Getenv(DirEnv), "seqproxy-mysqltest-")
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := start(dir, false, nil)
+	s, err := start(dir, false, []string{unsynced(b)})
 	if err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}

@@ -105,11 +105,15 @@ func StartUnsynced(t testing.TB, extraArgs ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unsynced := "--debug-no-sync"
+	return Start(t, append([]string{unsynced(b)}, extraArgs...)...)
+}
+
+// unsynced is the option of a server that flushes nothing to its disk.
+func unsynced(b mysqld.Binary) string {
 	if b.Flavour == mysqld.MySQL {
-		unsynced = "--innodb-flush-method=nosync"
+		return "--innodb-flush-method=nosync"
 	}
-	return Start(t, append([]string{unsynced}, extraArgs...)...)
+	return "--debug-no-sync"
 }
 
 // start runs a server in dir on a copy of the template.
@@ -127,6 +131,10 @@ func start(dir string, resolveNames bool, extraArgs []string) (*Server, error) {
 	if bin.Flavour == mysqld.MySQL {
 		// MariaDB's default.
 		extraArgs = append([]string{"--local-infile=ON"}, extraArgs...)
+	}
+	if makesCertificate(bin) {
+		own := certificateIn(filepath.Join(dir, "data"))
+		extraArgs = append([]string{"--ssl-cert=" + own.CertFile, "--ssl-key=" + own.KeyFile}, extraArgs...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 
 // templateFormat counts changes of the template's contents, so that an older one in the cache is
 // not used.
-const templateFormat = 2
+const templateFormat = 3
 
 // copyTemplate makes a fresh data directory at dataDir. To initialise one takes about a second, to
 // copy one a few hundredths.
@@ -98,6 +98,11 @@ func makeTemplate(b mysqld.Binary, dir string) error {
 	// MySQL's server_uuid; the server makes a new one for every copy.
 	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory template: %w", err)
+	}
+	if makesCertificate(b) {
+		if err := writeCertificate(certificateIn(data)); err != nil {
+			return fmt.Errorf("data directory template: %w", err)
+		}
 	}
 	sparse := filepath.Join(work, "sparse")
 	if err := mysqld.CopyData(data, sparse); err != nil {
