@@ -37,7 +37,7 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 				}
 				for k, i := range step.members {
 					m := e.member(t, i)
-					if p.Members[k].Address != e.addr(i) || m.Plan != p.Number || m.Position != k || m.Count != len(step.members) || m.ID != p.Members[k].ID {
+					if p.Members[k].Address != e.addr(i) || m.Plan != p.Number || m.Position != uint64(k) || m.Count != uint64(len(step.members)) || m.ID != p.Members[k].ID {
 						t.Errorf("after %+v: member %d: got %+v in the plan, %+v on server %d", step.change, k, p.Members[k], m, i)
 					}
 				}

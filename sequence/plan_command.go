@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/members"
+	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/steps"
 )
@@ -27,8 +28,8 @@ type (
 
 // How members divide the numbers, and the state of a plan whose change has ended.
 const (
-	InterleaveBlock = change.InterleaveBlock
-	InterleaveStep  = change.InterleaveStep
+	InterleaveBlock = segment.InBlocks
+	InterleaveStep  = segment.InSteps
 	PlanInForce     = change.InForce
 )
 

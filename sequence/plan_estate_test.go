@@ -12,7 +12,6 @@ import (
 
 	"seqproxy/sequence"
 	"seqproxy/sequence/link"
-	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -112,8 +111,7 @@ func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	m := e.member(t, i)
-	h := segment.Share{Plan: m.Plan, Count: uint64(m.Count), Position: uint64(m.Position), Interleave: m.Interleave, Block: m.Block}
+	h := e.member(t, i)
 	set := fmt.Sprintf("`id` + %d", n)
 	switch {
 	case h.InBlocks():

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/segment"
 )
 
 // draft makes the plan that the change leads to, and refuses what cannot be done.
@@ -59,7 +60,7 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		Interleave: now.Interleave, Block: now.Block, Previous: previous,
 	}
 	if len(previous) == 1 { // which has all numbers, whatever was said before
-		if p.Interleave, p.Block = config.Interleave, config.Block; p.Interleave == InterleaveStep {
+		if p.Interleave, p.Block = config.Interleave, config.Block; p.Interleave == segment.InSteps {
 			p.Block = 0
 		}
 	}
@@ -178,8 +179,8 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string
 	for _, s := range all {
-		divided := s.Increment <= 1 || p.Interleave == InterleaveBlock && p.Block%s.Increment == 0
-		if (s.Cycle || s.Clock && p.Interleave == InterleaveStep || !divided) && len(names) < most {
+		divided := s.Increment <= 1 || p.Interleave == segment.InBlocks && p.Block%s.Increment == 0
+		if (s.Cycle || s.Clock && p.Interleave == segment.InSteps || !divided) && len(names) < most {
 			names = append(names, s.Name)
 		}
 	}
@@ -188,7 +189,7 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 	}
 	slices.Sort(names)
 	which, drop := "of kind SNOWFLAKE, or with INCREMENT", "DROP those of kind SNOWFLAKE, "
-	if p.Interleave == InterleaveBlock {
+	if p.Interleave == segment.InBlocks {
 		drop = ""
 		which = fmt.Sprintf("with an INCREMENT that does not divide the %d numbers of a block", p.Block)
 	}
@@ -201,17 +202,17 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 // hasCeilings reports whether a member gives numbers only up to what others have recorded.
 // Applications that count in the tables know no such ceiling.
 func (p *Plan) hasCeilings(config *Config) bool {
-	return p.Interleave == InterleaveBlock || config.NoWriters
+	return p.Interleave == segment.InBlocks || config.NoWriters
 }
 
 // checkWriters wants the operator's word that no application counts in the tables meanwhile.
 // Where several servers divide the numbers in blocks none can.
 func (p *Plan) checkWriters(asked Change, config *Config) error {
-	if asked.WritersStopped || config.NoWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
+	if asked.WritersStopped || config.NoWriters || len(p.Previous) > 1 && p.Interleave == segment.InBlocks {
 		return nil
 	}
 	then := "; for good, since with blocks only proxies can count (interleave = \"step\" lets them go on)"
-	if p.Interleave == InterleaveStep || len(p.Members) == 1 {
+	if p.Interleave == segment.InSteps || len(p.Members) == 1 {
 		then = fmt.Sprintf("; afterwards they may go on, and count by %d", len(p.Members))
 	}
 	return &Error{

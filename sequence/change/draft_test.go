@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/segment"
 )
 
 // A number that is too low would give keys twice. So it is taken only where nothing else tells how
@@ -16,10 +17,10 @@ func TestTheOperatorsNumberIsTakenWhereApplicationsCount(t *testing.T) {
 		noWriters  bool
 		taken      bool
 	}{
-		{InterleaveBlock, false, false},
-		{InterleaveBlock, true, false},
-		{InterleaveStep, true, false},
-		{InterleaveStep, false, true},
+		{segment.InBlocks, false, false},
+		{segment.InBlocks, true, false},
+		{segment.InSteps, true, false},
+		{segment.InSteps, false, true},
 	} {
 		now := &Plan{Number: 3, Interleave: c.interleave, Members: []Member{{ID: "a", Address: "db0:3306"}, {ID: "b", Address: "db1:3306", Position: 1}}}
 		_, err := planFor(now, Change{Remove: "db1:3306", Force: true, Above: 500}, &Config{NoWriters: c.noWriters})

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/segment"
 	"seqproxy/test/simulation"
 )
 
@@ -247,7 +248,7 @@ func TestHistories(t *testing.T) {
 		// writers are stopped, `id + n` is error 1690 while frozen, and each reservation checks the
 		// residue.
 		{"a job that counts by the old step finds its row frozen, and is found afterwards", func(t *testing.T) *estate {
-			s := &scenario{name: "steps", servers: 3, members: 2, interleave: change.InterleaveStep}
+			s := &scenario{name: "steps", servers: 3, members: 2, interleave: segment.InSteps}
 			e := s.start(simulation.Faults{})
 			e.Writers = true
 			e.asked = change.Change{Add: address(2), WritersStopped: true}
@@ -281,7 +282,7 @@ func TestHistories(t *testing.T) {
 		}},
 		// Direct writers are cut off together with the dead member, so FORCE ABOVE n is asked for.
 		{"applications that count beside the dead member know no ceiling", func(t *testing.T) *estate {
-			s := &scenario{name: "steps", servers: 3, members: 3, interleave: change.InterleaveStep}
+			s := &scenario{name: "steps", servers: 3, members: 3, interleave: segment.InSteps}
 			e := s.start(simulation.Faults{})
 			e.Writers = true
 			e.asked = change.Change{Remove: address(2), Force: true, Above: 10_000, WritersStopped: true}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 	"seqproxy/test/simulation"
 )
 
@@ -24,7 +25,7 @@ func TestOneOfTheSameMachineIsNoMemberBesideOthers(t *testing.T) {
 		{"db0:3306", "localhost:3306", true},
 		{"db0:3306", "[::1]:3306", true},
 	} {
-		w := simulation.NewWorld(2, 1, change.InterleaveBlock)
+		w := simulation.NewWorld(2, 1, segment.InBlocks)
 		w.Members[0].Address, w.Members[1].Address = c.first, c.added
 		a := w.Change("coordinator", change.Change{Add: c.added})
 		a.Run()

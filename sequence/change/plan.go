@@ -4,15 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// How the numbers of a plan are divided among its members.
-const (
-	// InterleaveBlock gives member k of N the blocks congruent to k mod N; number x lies in block
-	// (x-1) DIV Block.
-	InterleaveBlock = "block"
-	// InterleaveStep gives member k of N the numbers congruent to k+1 mod N.
-	InterleaveStep = "step"
+	"seqproxy/sequence/segment"
 )
 
 // MaxMembers is the most that a plan has: its arithmetic stays within 64 bits.
@@ -40,8 +33,8 @@ type Plan struct {
 	State       string // on the member that says so
 	Coordinator string // who makes the change
 	Begun       time.Time
-	Interleave  string   // InterleaveBlock or InterleaveStep
-	Block       uint64   // numbers in a block; 0 with InterleaveStep
+	Interleave  string   // segment.InBlocks or segment.InSteps
+	Block       uint64   // numbers in a block; 0 with segment.InSteps
 	Members     []Member // by position
 	Previous    []Member // of the plan before, by position
 	// Ballot is the highest that the member has promised. Who writes under a lower one changes
@@ -58,16 +51,9 @@ type Member struct {
 	Position int    `json:"position"`
 }
 
-// Membership is what a member says of itself: the plan that it obeys. A server without one
-// obeys none.
-type Membership struct {
-	ID         string // uuid of this member
-	Plan       uint64 // number of the plan in force here; 0: none
-	Position   int
-	Count      int // 0: it has left
-	Interleave string
-	Block      uint64
-}
+// Membership is what a member says of itself: the plan that it obeys, and which numbers are its own
+// by that. Plan is 0 if it obeys none. Count is 0 if it has left.
+type Membership = segment.Share
 
 // Report is what one server knows of plans.
 type Report struct {
@@ -98,7 +84,7 @@ func (p *Plan) Of(id string) Membership {
 	if i < 0 {
 		return Membership{ID: id, Plan: p.Number}
 	}
-	return Membership{ID: id, Plan: p.Number, Position: i, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
+	return Membership{ID: id, Plan: p.Number, Position: uint64(i), Count: uint64(len(p.Members)), Interleave: p.Interleave, Block: p.Block}
 }
 
 // Open reports whether a change in that state has yet to be ended on the member that says so.
@@ -171,9 +157,9 @@ func (p *Plan) statement() string {
 	return "the statement that began it"
 }
 
-// RemovedBefore reports whether a server was a member of an older plan and was removed before p,
+// FollowsRemovalOf reports whether a server was a member of an older plan and was removed before p,
 // even if it was away and has not seen that.
-func (m *Membership) RemovedBefore(p *Plan) bool {
+func (p *Plan) FollowsRemovalOf(m *Membership) bool {
 	return m.Plan > 0 && !HasMember(p.Previous, m.ID)
 }
 

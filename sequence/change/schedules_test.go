@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 	"seqproxy/test/simulation"
 )
 
@@ -35,12 +36,12 @@ var scenarios = []scenario{
 	{name: "one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "the first one is added", servers: 2, members: 1, asked: change.Change{Add: address(1)}, proxies: [][]int{nil, nil}},
 	{name: "one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2), Force: true}, proxies: [][]int{nil, nil}},
-	{name: "one is added in steps", servers: 3, members: 2, interleave: change.InterleaveStep, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
+	{name: "one is added in steps", servers: 3, members: 2, interleave: segment.InSteps, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "one of two is left", servers: 2, members: 2, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil, nil}},
 	{name: "the home of an ORDER sequence is removed", servers: 3, members: 3, order: true, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, {0}}},
 	{name: "the home of an ORDER sequence is lost", servers: 3, members: 3, order: true, off: 1, asked: change.Change{Remove: address(2), Force: true}, proxies: [][]int{nil, {0}}},
 	{name: "a sequence is moved ahead while one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, {0}}, does: sets},
-	{name: "a sequence is moved ahead in steps while one is added", servers: 3, members: 2, interleave: change.InterleaveStep, asked: change.Change{Add: address(2)}, proxies: [][]int{nil}, does: sets},
+	{name: "a sequence is moved ahead in steps while one is added", servers: 3, members: 2, interleave: segment.InSteps, asked: change.Change{Add: address(2)}, proxies: [][]int{nil}, does: sets},
 	{name: "a sequence is moved ahead while one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, {0}}, does: sets},
 	{name: "a sequence becomes one with ORDER while one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}, does: orders},
 	{name: "a sequence becomes one with ORDER while its home is removed", servers: 3, members: 3, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil, nil}, does: orders},
@@ -62,7 +63,7 @@ type estate struct {
 }
 
 func (s *scenario) start(faults simulation.Faults) *estate {
-	e := &estate{World: simulation.NewWorld(s.servers, s.members, cmp.Or(s.interleave, change.InterleaveBlock), name), scenario: *s}
+	e := &estate{World: simulation.NewWorld(s.servers, s.members, cmp.Or(s.interleave, segment.InBlocks), name), scenario: *s}
 	e.Faults = faults
 	for i, cut := range s.proxies {
 		p := e.NewProxy(fmt.Sprint("proxy", i), cut...)

@@ -35,10 +35,10 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 			return nil, fmt.Errorf("no plan is in force on the sequence servers that can be reached, but all must say so: %w", met[i].Err)
 		}
 	}
-	if a.opts.Interleave != change.InterleaveStep {
+	if a.opts.Interleave != segment.InSteps {
 		return nil, a.Undivided()
 	}
-	plan := &change.Plan{Number: 1, State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: change.InterleaveStep}
+	plan := &change.Plan{Number: 1, State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: segment.InSteps}
 	configured := a.opts.Servers
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {

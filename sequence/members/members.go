@@ -16,6 +16,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/member"
+	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 	Servers []*member.Server
 	// At makes a server of a plan that is not known yet, of its address. It does no I/O.
 	At func(address string) (*member.Server, error)
-	// Interleave is how numbers are divided if there is no plan: with change.InterleaveStep the
+	// Interleave is how numbers are divided if there is no plan: with segment.InSteps the
 	// first one is made.
 	Interleave string
 	Marks      *floor.Marks  // of all servers
@@ -72,7 +73,7 @@ type View struct {
 }
 
 // InSteps reports whether members count in steps, and have no blocks.
-func (w *View) InSteps() bool { return w.Plan.Interleave == change.InterleaveStep }
+func (w *View) InSteps() bool { return w.Plan.Interleave == segment.InSteps }
 
 // New does no I/O.
 func New(o Options) *Members {

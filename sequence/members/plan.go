@@ -149,8 +149,7 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 		if len(plan.Members) > 1 && v.Grouped() {
 			return &link.UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: GroupWayOut}
 		}
-		is := plan.Of(m.ID)
-		place := steps.ShareOf(&is)
+		place := plan.Of(m.ID)
 		if err := checkShare(&place); err != nil {
 			return err
 		}
@@ -174,9 +173,9 @@ func (a *Members) Use(w *View, places []*segment.Share) {
 // checkShare refuses what nobody can count by.
 func checkShare(h *segment.Share) error {
 	switch {
-	case h.Interleave != change.InterleaveBlock && h.Interleave != change.InterleaveStep:
-		return define.BadOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, change.InterleaveBlock, change.InterleaveStep)
-	case h.Interleave == change.InterleaveBlock && (h.Block == 0 || h.Block > MaxBlock), h.Count > change.MaxMembers:
+	case h.Interleave != segment.InBlocks && h.Interleave != segment.InSteps:
+		return define.BadOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, segment.InBlocks, segment.InSteps)
+	case h.Interleave == segment.InBlocks && (h.Block == 0 || h.Block > MaxBlock), h.Count > change.MaxMembers:
 		return define.BadOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, change.MaxMembers, uint64(MaxBlock))
 	}
 	return nil

@@ -14,12 +14,12 @@ func TestAShareThatNobodyCanCountByIsRefused(t *testing.T) {
 		share segment.Share
 		fits  bool
 	}{
-		"steps":                   {segment.Share{Count: 2, Interleave: change.InterleaveStep}, true},
-		"blocks":                  {segment.Share{Count: 2, Interleave: change.InterleaveBlock, Block: 1}, true},
-		"the largest of all":      {segment.Share{Count: change.MaxMembers, Interleave: change.InterleaveBlock, Block: MaxBlock}, true},
-		"blocks of nothing":       {segment.Share{Count: 2, Interleave: change.InterleaveBlock}, false},
-		"blocks that are too big": {segment.Share{Count: 2, Interleave: change.InterleaveBlock, Block: MaxBlock + 1}, false},
-		"too many members":        {segment.Share{Count: change.MaxMembers + 1, Interleave: change.InterleaveStep}, false},
+		"steps":                   {segment.Share{Count: 2, Interleave: segment.InSteps}, true},
+		"blocks":                  {segment.Share{Count: 2, Interleave: segment.InBlocks, Block: 1}, true},
+		"the largest of all":      {segment.Share{Count: change.MaxMembers, Interleave: segment.InBlocks, Block: MaxBlock}, true},
+		"blocks of nothing":       {segment.Share{Count: 2, Interleave: segment.InBlocks}, false},
+		"blocks that are too big": {segment.Share{Count: 2, Interleave: segment.InBlocks, Block: MaxBlock + 1}, false},
+		"too many members":        {segment.Share{Count: change.MaxMembers + 1, Interleave: segment.InSteps}, false},
 		"what is not known here":  {segment.Share{Count: 2, Interleave: "hash"}, false},
 		"nothing":                 {segment.Share{}, false},
 	} {

@@ -10,13 +10,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/segment"
 )
-
-// ShareOf is which numbers are a member's.
-func ShareOf(m *change.Membership) segment.Share {
-	return segment.Share{Plan: m.Plan, ID: m.ID, Position: uint64(m.Position), Count: uint64(m.Count), Interleave: m.Interleave, Block: m.Block}
-}
 
 // beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
 // what other members know. goes tells that the member may go by the ceilings of the plan.
@@ -24,13 +18,12 @@ func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, i
 	if err := s.Options.Copy(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
 		return err
 	}
-	share := ShareOf(is)
 	for _, text := range []string{
 		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, IF(s.`name` LIKE '%" + define.CounterSuffix + "', 0, p.`floor`) FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
 			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
 		"UPDATE " + s.Table.PlanStart + " AS f JOIN " + s.Table.Sequence + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
 			"WHERE f.`plan` = ?",
-		"UPDATE " + s.Table.Sequence + " AS s JOIN " + s.Table.PlanStart + " AS f ON f.`name` = s.`name` SET s.`id` = " + share.StartSQL(s.Seen.Load().Max) + " WHERE f.`plan` = ?",
+		"UPDATE " + s.Table.Sequence + " AS s JOIN " + s.Table.PlanStart + " AS f ON f.`name` = s.`name` SET s.`id` = " + is.StartSQL(s.Seen.Load().Max) + " WHERE f.`plan` = ?",
 		"UPDATE " + s.Table.PlanStart + " SET `saved` = NULL WHERE `plan` = ?",
 	} {
 		if _, err := tx.ExecContext(ctx, text, p.Number); err != nil {

@@ -81,7 +81,7 @@ func (s Store) thaw(ctx context.Context, tx *sql.Tx, p *change.Plan) error {
 	if err != nil {
 		return err
 	}
-	if m.Plan < p.Number && !m.RemovedBefore(p) {
+	if m.Plan < p.Number && !p.FollowsRemovalOf(&m) {
 		// one that has left stays frozen, whether it knows that or not
 		if err := s.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err

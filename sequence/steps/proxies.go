@@ -40,7 +40,7 @@ func (s Store) enterProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, hol
 // copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does
 // so. was is what it was before.
 func (s Store) copyProxies(ctx context.Context, tx *sql.Tx, p *change.Plan, was *change.Membership, theirs []store.Proxy) error {
-	if was.RemovedBefore(p) {
+	if p.FollowsRemovalOf(was) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", s.Name(), err)
 		}

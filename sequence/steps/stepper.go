@@ -99,7 +99,7 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 	if missing != "" {
 		add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 	}
-	if err == nil && !was.RemovedBefore(p) { // else the others took them over, and it does not hear who goes
+	if err == nil && !p.FollowsRemovalOf(&was) { // else the others took them over, and it does not hear who goes
 		given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")
 	}
 	return given, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 var (
@@ -109,8 +110,8 @@ func (m *Member) floor(name string) uint64 {
 // own numbers, where members divide them in steps.
 func (e *edit) atLeast(m *Member, n uint64) uint64 {
 	n = max(n, m.Rows[e.name], m.floor(e.name))
-	if e.plan.Interleave == change.InterleaveStep && len(e.plan.Members) > 1 && n < End {
-		for owns := owner(&e.plan, m.Position); n > 0 && !owns(n); {
+	if e.plan.Interleave == segment.InSteps && len(e.plan.Members) > 1 && n < End {
+		for owns := owner(&e.plan, int(m.Position)); n > 0 && !owns(n); {
 			n++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // End is the highest number of a column. A row at the end gives nothing.
@@ -198,7 +199,7 @@ func (m *Member) gave(p *change.Plan, missing string) (given change.Given) {
 	for name, floor := range m.Floors {
 		given.Names = append(given.Names, change.Gave{Name: name, UpTo: floor})
 	}
-	if !m.RemovedBefore(p) {
+	if !p.FollowsRemovalOf(&m.Membership) {
 		given.Proxies = maps.Clone(m.Proxies)
 	}
 	return given
@@ -236,7 +237,7 @@ func (m *Member) letGo(p *change.Plan, abandoned bool) {
 	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || abandoned && now.State != change.Proposed {
 		return
 	}
-	if m.Plan < p.Number && !m.RemovedBefore(p) {
+	if m.Plan < p.Number && !p.FollowsRemovalOf(&m.Membership) {
 		m.restore(func(plan uint64) bool { return plan == p.Number })
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
 		delete(m.Others, p.Number)
@@ -320,10 +321,10 @@ func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == m.ID })
 	if at < 0 {
 		m.save(p.Number)
-		m.Membership = change.Membership{ID: m.ID, Plan: p.Number}
+		m.Membership = p.Of(m.ID)
 		return
 	}
-	if m.RemovedBefore(p) {
+	if p.FollowsRemovalOf(&m.Membership) {
 		clear(m.Proxies)
 	}
 	for _, k := range from {
@@ -349,7 +350,7 @@ func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 		}
 		b.Floor = max(b.Floor, other, id)
 		m.Rows[name] = b.Floor
-		if p.Interleave == change.InterleaveStep { // a row always stands at one of the member's own numbers
+		if p.Interleave == segment.InSteps { // a row always stands at one of the member's own numbers
 			for b.Floor > 0 && !owns(m.Rows[name]) {
 				m.Rows[name]++
 			}
@@ -370,7 +371,7 @@ func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 			}
 		}
 	}
-	m.Membership = change.Membership{ID: m.ID, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
+	m.Membership = p.Of(m.ID)
 }
 
 // owner returns a function that reports whether a number belongs to the member at a position of a
@@ -380,7 +381,7 @@ func owner(p *change.Plan, position int) func(n uint64) bool {
 	switch {
 	case count < 2:
 		return func(n uint64) bool { return n > 0 }
-	case p.Interleave == change.InterleaveStep:
+	case p.Interleave == segment.InSteps:
 		return func(n uint64) bool { return n%count == (at+1)%count }
 	}
 	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
@@ -430,8 +431,8 @@ func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers 
 	case id == End:
 		return nil, 0, errFrozen
 	}
-	owns := owner(p, m.Position)
-	if p.Interleave == change.InterleaveStep && len(p.Members) > 1 && id > 0 && !owns(id) {
+	owns := owner(p, int(m.Position))
+	if p.Interleave == segment.InSteps && len(p.Members) > 1 && id > 0 && !owns(id) {
 		return nil, 0, errResidue
 	}
 	for x := max(id, floor) + 1; uint64(len(numbers)) < n; x++ {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // Faults leave out checks, so that a test must find it.
@@ -106,13 +107,13 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 		w.Members = append(w.Members, NewMember(fmt.Sprintf("10.0.0.%d:3306", i+1)))
 	}
 	p := change.Plan{Number: 1, UUID: "first", State: change.InForce, Interleave: interleave}
-	if interleave == change.InterleaveBlock {
+	if interleave == segment.InBlocks {
 		p.Block = Block
 	}
 	for i, m := range w.Members[:members] {
 		p.Members = append(p.Members, change.Member{ID: m.ID, Address: m.Address, Position: i})
 	}
-	for i, m := range w.Members[:members] {
+	for _, m := range w.Members[:members] {
 		for _, name := range names {
 			m.Rows[name] = 0
 		}
@@ -120,7 +121,7 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 			copied := p
 			m.Plans[1] = &copied
 			m.Others[1] = 0
-			m.Membership = change.Membership{ID: m.ID, Plan: 1, Position: i, Count: members, Interleave: p.Interleave, Block: p.Block}
+			m.Membership = p.Of(m.ID)
 		}
 	}
 	return w
