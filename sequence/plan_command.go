@@ -112,30 +112,31 @@ func (s *Sequences) changeConfig() change.Config {
 type planServers struct{ s *Sequences }
 
 // Reach implements [change.Servers].
-func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.Store, []error) {
-	stores, errs := make([]change.Store, len(addresses)), make([]error, len(addresses))
+func (p planServers) Reach(ctx context.Context, addresses []string) []change.Met {
+	met := make([]change.Met, len(addresses))
 	var wg sync.WaitGroup
 	for i, address := range addresses {
 		wg.Go(func() {
 			v, err := p.s.separateServer(address)
 			if err != nil {
-				errs[i] = err
+				met[i].Err = err
 				return
 			}
-			stores[i] = steps.On(v.Store)
 			limited, stop := context.WithTimeoutCause(ctx, v.Config.Link.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
 			conn, err := v.Conn(limited)
 			if err == nil {
 				err = conn.Close()
 			}
-			if errs[i] = err; err != nil {
+			if met[i].Err = err; err != nil {
 				_ = v.Close()
+				return
 			}
+			met[i].Store = steps.On(v.Store)
 		})
 	}
 	wg.Wait()
-	return stores, errs
+	return met
 }
 
 // separateServer is a server with connections of its own, which the caller closes. It makes no

@@ -39,11 +39,8 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, await.ErrPatience) {
 				return cause
 			}
-			now = s.members.Now().Plan
-		}
-		if now.Number == 0 {
-			for i, v := range s.members.Now().Members {
-				now.Members = append(now.Members, Member{Address: v.Config.Link.Name, Position: i})
+			if known := &s.members.Now().Plan; known.Number > 0 {
+				now = *known
 			}
 		}
 		members := now.Members

@@ -19,20 +19,6 @@ func (c *Coordinator) newBallot(seen uint64) uint64 {
 	return (seen>>32+1)<<32 | uint64(c.config.Random())
 }
 
-// propose writes the plan down on all members that can be reached, in the same order for all
-// coordinators. So of several at once exactly one gets through: one that meets another's plan
-// aborts its own.
-func (c *Coordinator) propose() error {
-	c.ballot = c.newBallot(0)
-	return c.each(c.plan.everyone(), func(m Member, s Store) error {
-		if _, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot); err != nil {
-			return fmt.Errorf("propose the change to %s: %w", m.Address, err)
-		}
-		c.did(Proposed, m)
-		return nil
-	})
-}
-
 // sameServers passes over a server at a member's address that is another one, set up there since:
 // it knows nothing of what the member has accepted and given. It returns the highest ballot that
 // the others have promised for the change.
@@ -55,16 +41,16 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 	staying := c.plan.staying()
 	accepted, never, forgot := 0, false, ""
 	for _, m := range c.plan.everyone() {
-		s, err := c.Store(m.Address)
-		if err != nil {
+		at := c.at(m.Address)
+		if at.Err != nil {
 			continue
 		}
-		was, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		was, err := at.Promise(c.ctx, &c.plan, c.base, c.ballot)
 		switch {
 		case errors.Is(err, ErrTakenOver):
 			return false, fmt.Errorf("take over the change on %s: %w", m.Address, err)
 		case err != nil: // what is promised there, if anything is, nobody hears of
-			c.met[m.Address].Err = fmt.Errorf("take over the change: %w", err)
+			at.Err = fmt.Errorf("take over the change: %w", err)
 			continue
 		case was == Overtaken:
 			return false, ErrTakenOver
@@ -95,23 +81,6 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		finding += "; " + forgot + " has forgotten the change, as after a restore from a backup"
 	}
 	return false, &Error{Finding: finding, Remedy: "bring it back, or restore it from any backup, and say " + c.plan.statement() + " again", Err: why}
-}
-
-// accept makes all members that stay accept the change. Then it is decided. By then each has the
-// floors and the proxies, and who finishes the change gets them from one of these.
-func (c *Coordinator) accept(floors Floors, holders Holders) error {
-	c.accepting = true
-	for _, m := range c.plan.staying() {
-		s, err := c.Store(m.Address)
-		if err == nil {
-			err = s.Accept(c.ctx, &c.plan, c.ballot, floors, holders)
-		}
-		if err != nil {
-			return fmt.Errorf("have %s accept plan %d: %w", m.Address, c.plan.Number, err)
-		}
-		c.did(Accepted, m)
-	}
-	return nil
 }
 
 // abort lets the members go on as before a change that is never decided: no member was asked to

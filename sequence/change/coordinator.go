@@ -1,9 +1,9 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"go.uber.org/zap"
@@ -45,9 +45,7 @@ type Coordinator struct {
 	// members were asked to accept the plan: it may be decided
 	accepting bool
 
-	// id of a member that is taken out, cannot be reached, and kept to the ceilings that others have
-	// recorded
-	missing string
+	unasked Member // that is taken out and cannot be reached; empty: none
 
 	met map[string]*Met // by address, as they were last asked
 }
@@ -118,7 +116,7 @@ func (c *Coordinator) Change(asked Change) error {
 // Again is Current after something was ended. A server that was away may be reached by now.
 func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
 	_ = c.Close()
-	c.plan, c.base, c.ballot, c.missing = Plan{}, 0, 0, ""
+	c.plan, c.base, c.ballot, c.unasked = Plan{}, 0, 0, Member{}
 	return c.Current()
 }
 
@@ -139,34 +137,41 @@ func (c *Coordinator) End(open *Plan) (made bool, err error) {
 	return false, c.abort()
 }
 
-// decide does what comes before the decision, and it.
+// decide takes the steps that lead to the decision, each on all members before the next. In the
+// same order for all coordinators: so of several at once exactly one gets its plan proposed.
 func (c *Coordinator) decide() error {
-	if err := c.propose(); err != nil {
+	c.ballot = c.newBallot(0)
+	everyone := c.plan.everyone()
+	err := c.step(Proposed, everyone, func(s Store) error {
+		_, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
 		return err
-	}
-	all, holders, err := c.freeze()
+	})
 	if err != nil {
 		return err
 	}
-	return c.accept(floorsOf(all, c.asked.Above, c.config.Ahead), holders)
-}
-
-// freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is
-// made or altered: those that were since the change was begun are looked at again.
-func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
-	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
-		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, c.missing)
-		if err != nil {
-			return fmt.Errorf("freeze %s: %w", m.Address, err)
-		}
-		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
-		c.did(Frozen, m)
-		return c.plan.refuseSingles(given.Sequences)
-	})
-	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
-		holders.Unasked = names[0] // all others are there
+	missing := ""
+	if c.plan.hasCeilings(&c.config) {
+		missing = c.unasked.ID
 	}
-	return all, holders, err
+	var all []Given
+	holders := Holders{Unasked: c.unasked.Address}
+	err = c.step(Frozen, everyone, func(s Store) error {
+		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, missing)
+		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
+		return err
+	})
+	// From now on no sequence is made or altered. Some were since the change was begun.
+	for i := range all {
+		err = cmp.Or(err, c.plan.refuseSingles(all[i].Sequences))
+	}
+	if err != nil {
+		return err
+	}
+	// Once all that stay have accepted, the change is decided. Each has the floors and the proxies by
+	// then, and who finishes the change gets them from one of these.
+	floors := floorsOf(all, c.asked.Above, c.config.Ahead)
+	c.accepting = true
+	return c.step(Accepted, c.plan.staying(), func(s Store) error { return s.Accept(c.ctx, &c.plan, c.ballot, floors, holders) })
 }
 
 // begin starts the plan, which is decided, on all members that can be reached. One that is away
@@ -199,28 +204,18 @@ func (c *Coordinator) settle(now, void *Plan) (done []Met) {
 	return done
 }
 
-// undo aborts a change that failed before it was known to be decided, and returns why it failed.
-// Should it find that the change is decided, it finishes it.
+// undo ends a change that failed before it was known to be decided, and returns why it failed, but
+// if it is found to be decided.
 func (c *Coordinator) undo(why error) error {
 	defer c.outlive()()
-	decided, err := false, error(nil)
-	if c.accepting {
-		decided, err = c.takeOver()
+	if !c.accepting {
+		return errors.Join(why, c.abort())
 	}
-	if err == nil && decided {
-		c.config.Log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
-		return c.begin()
+	made, err := c.End(&c.plan)
+	if made && err == nil {
+		return nil
 	}
-	if err == nil {
-		err = c.abort()
-	}
-	switch {
-	case err == nil:
-		return why
-	case errors.As(err, new(*Error)): // it says how things stand, and the way out
-		return errors.Join(why, err)
-	}
-	return errors.Join(why, c.unended("is neither done nor undone", err))
+	return errors.Join(why, err)
 }
 
 // unended is the error of a change that was left in the middle.
@@ -233,9 +228,6 @@ func (c *Coordinator) unended(how string, why error) error {
 // of these, or "". brought tells that one of them was behind.
 func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
 	ask := slices.Concat(now.Members, now.Previous)
-	if now.Number == 0 {
-		ask = append(ask, Member{Address: c.config.InUse[0]})
-	}
 	if add != "" {
 		ask = append(ask, Member{Address: add})
 	}

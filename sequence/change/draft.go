@@ -21,16 +21,18 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 	c.plan.UUID = newUUID()
 	looks := make(map[string]Look)
 	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
-		s, err := c.Store(m.Address)
-		if _, looked := looks[m.Address]; err == nil && !looked {
-			looks[m.Address], err = s.Look(c.ctx)
+		if _, looked := looks[m.Address]; looked {
+			continue
 		}
-		if err != nil && c.met[m.Address].Err == nil {
+		at := c.at(m.Address)
+		if at.Err == nil {
+			looks[m.Address], err = at.Look(c.ctx)
+		} else if err = c.mayMiss(m, at.Err); err == nil {
+			c.unasked = m
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if err := c.reachable(); err != nil {
-		return err
 	}
 	for _, check := range []func(map[string]Look) error{c.identify, c.number} {
 		if err := check(looks); err != nil {
@@ -52,9 +54,6 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		return p, define.BadOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
 	}
 	previous := now.Members
-	if now.Number == 0 {
-		previous = []Member{{Address: config.InUse[0]}}
-	}
 	p = Plan{
 		Number: now.Number + 1, State: Proposed, Coordinator: config.Host,
 		Interleave: now.Interleave, Block: now.Block, Previous: previous,
@@ -221,55 +220,33 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 	}
 }
 
-// reachable makes sure that all members can be reached but for one that is removed. Of that one it
-// is known how far it went: from the operator's word, or from the ceilings that others have
-// recorded for it. Applications that count in the table itself have none.
-func (c *Coordinator) reachable() error {
-	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
-		_, err := c.Store(m.Address)
-		switch {
-		case err == nil:
-		case m.Address == c.asked.Add:
-			return &Error{Finding: fmt.Sprintf("sequence server %s cannot be added", m.Address), Err: err}
-		case HasAddress(c.plan.Members, m.Address):
-			return &Error{
-				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
-				Remedy:  c.bringBack(), Err: err,
-			}
-		default:
-			if c.plan.hasCeilings(&c.config) {
-				c.missing = m.ID
-			}
-			return c.mayMiss(m, err)
-		}
-	}
-	return nil
-}
-
-// bringBack says what to do about a member that stays and cannot be reached.
-func (c *Coordinator) bringBack() string {
-	if len(c.plan.Previous) > 1 {
-		return "bring it back, or remove it first"
-	}
-	return fmt.Sprintf("bring it back; if it has another address now, stop all proxies, and DELETE FROM %s and %s there", c.config.Tables.Plan, c.config.Tables.Member)
-}
-
-// mayMiss wants the operator's word before a member that cannot be reached is taken out. Of two
-// members the other one may be told to take out this one. A home of an ORDER sequence that lives on
-// gives lower numbers than the others.
+// mayMiss says what to do about a member that cannot be reached. Only one that is removed may be,
+// with the operator's word: of two members the other one may be told to take out this one, and a
+// home of an ORDER sequence that lives on gives lower numbers than the others. How far it went is
+// known from the ceilings that others have recorded for it, or from the operator's word: applications
+// that count in the table itself have none.
 func (c *Coordinator) mayMiss(m Member, why error) error {
 	ceilings := c.plan.hasCeilings(&c.config)
+	e := &Error{Finding: "sequence server " + m.Address + " cannot be reached", Err: why}
 	switch {
+	case m.Address == c.asked.Add:
+		e.Finding = "sequence server " + m.Address + " cannot be added"
+	case HasAddress(c.plan.Members, m.Address):
+		e.Finding += ", and a change needs all but a removed one"
+		e.Remedy = "bring it back, or remove it first"
+		if len(c.plan.Previous) == 1 {
+			e.Remedy = fmt.Sprintf("bring it back; if it has another address now, stop all proxies, and DELETE FROM %s and %s there", c.config.Tables.Plan, c.config.Tables.Member)
+		}
 	case c.asked.Force && (ceilings || c.asked.Above > 0):
 		return nil
 	case ceilings:
-		return &Error{Finding: m.Address + " cannot be reached", Remedy: "bring it back; or make sure that it is off and stays so, and say FORCE", Err: why}
+		e.Remedy = "bring it back; or make sure that it is off and stays so, and say FORCE"
+	default:
+		e.Finding = "nobody knows which numbers " + m.Address + " gave, and it cannot be reached"
+		e.Remedy = "bring it back; or make sure that it is off and stays so, and say FORCE ABOVE n, a number above all that it can have given" +
+			"; or where no application counts in the tables itself: direct_writers = false under [sequence]"
 	}
-	return &Error{
-		Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
-		Remedy: "bring it back; or make sure that it is off and stays so, and say FORCE ABOVE n, a number above all that it can have given" +
-			"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
-	}
+	return e
 }
 
 // newUUID is a random one (RFC 9562, version 4).

@@ -2,42 +2,43 @@ package change
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.uber.org/zap"
 )
 
-// Store returns a server, or why it cannot be reached. Once away, it stays so for this change: a
-// member that comes back in the middle is brought to the plan later.
-func (c *Coordinator) Store(address string) (Store, error) {
+// at returns a server. Once away, it stays so for this change: a member that comes back in the
+// middle is brought to the plan later.
+func (c *Coordinator) at(address string) *Met {
 	c.reach(address)
-	return c.met[address].Store, c.met[address].Err
+	return c.met[address]
 }
 
 // reach connects to servers, all at the same time.
 func (c *Coordinator) reach(addresses ...string) {
 	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool { return c.met[address] != nil })
-	if len(news) == 0 {
-		return
-	}
-	stores, errs := c.servers.Reach(c.ctx, news)
-	for i, address := range news {
-		if c.met[address] = (&Met{Store: stores[i], Err: errs[i]}); errs[i] != nil {
-			c.met[address].Store = nil
-		}
+	for i, m := range c.servers.Reach(c.ctx, news) {
+		c.met[news[i]] = &m
 	}
 }
 
-// each calls f for those of some members that can be reached, until it fails.
-func (c *Coordinator) each(members []Member, f func(m Member, s Store) error) error {
+// step takes a step of the change on some members, one after the other, until it fails. None may be
+// away but one that is removed.
+func (c *Coordinator) step(state string, members []Member, take func(s Store) error) error {
 	for _, m := range members {
-		s, err := c.Store(m.Address)
-		if err != nil {
+		at := c.at(m.Address)
+		if at.Err != nil && !HasMember(c.plan.Members, m.ID) {
 			continue
 		}
-		if err := f(m, s); err != nil {
-			return err
+		err := at.Err
+		if err == nil {
+			err = take(at.Store)
 		}
+		if err != nil {
+			return fmt.Errorf("have plan %d %s on %s: %w", c.plan.Number, state, m.Address, err)
+		}
+		c.did(state, m)
 	}
 	return nil
 }
@@ -45,9 +46,9 @@ func (c *Coordinator) each(members []Member, f func(m Member, s Store) error) er
 // awayOf names the members among some that cannot be reached.
 func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
 	for _, m := range members {
-		if _, why := c.Store(m.Address); why != nil {
+		if at := c.at(m.Address); at.Err != nil {
 			names = append(names, m.Address)
-			err = errors.Join(err, why)
+			err = errors.Join(err, at.Err)
 		}
 	}
 	return names, err
@@ -67,29 +68,28 @@ func (c *Coordinator) outlive() (end func()) {
 }
 
 // Current reads the plan in force, and the change that is open if there is one, from all servers
-// that are known here, and those that these know. The error is that none of them can be reached.
+// that are known here, and those that these know. Without a plan its members are those in use, by
+// their addresses. The error is that no server can be reached.
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	var all []Met
-	var asked, ask []Member
+	var asked, inUse []Member
 	for _, address := range c.config.InUse {
-		ask = append(ask, Member{Address: address})
+		inUse = append(inUse, Member{Address: address})
 	}
-	for len(ask) > 0 {
+	for ask := inUse; len(ask) > 0; {
 		all, asked = append(all, c.reports(ask)...), append(asked, ask...)
 		now, open = Latest(all)
-		ask = nil
-		known := slices.Concat(now.Members, now.Previous)
+		ask = slices.Concat(now.Members, now.Previous)
 		if open != nil {
-			known = slices.Concat(known, open.Members, open.Previous)
+			ask = slices.Concat(ask, open.Members, open.Previous)
 		}
-		for _, m := range known {
-			if !HasAddress(slices.Concat(asked, ask), m.Address) {
-				ask = append(ask, m)
-			}
-		}
+		ask = slices.DeleteFunc(ask, func(m Member) bool { return HasAddress(asked, m.Address) })
+	}
+	if now.Number == 0 {
+		now.Members = inUse
 	}
 	if len(all) == 0 {
-		_, why := c.awayOf(asked)
+		_, why := c.awayOf(inUse)
 		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why}
 	}
 	c.plan = now
@@ -98,8 +98,8 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 
 // Said is what a server said when it was last asked, or why it is away.
 func (c *Coordinator) Said(address string) (Report, error) {
-	c.reach(address)
-	return c.met[address].Report, c.met[address].Err
+	at := c.at(address)
+	return at.Report, at.Err
 }
 
 // reports asks members which plans they know, each once. One that does not answer is away.

@@ -5,8 +5,8 @@ import "context"
 // Servers is the way to the sequence servers, and what is around a change.
 type Servers interface {
 	// Reach connects to the servers at some addresses, all at the same time, with connections
-	// of the change's own. In place of one that cannot be reached it returns why.
-	Reach(ctx context.Context, addresses []string) ([]Store, []error)
+	// of the change's own. Of each it returns the store, or why it cannot be reached.
+	Reach(ctx context.Context, addresses []string) []Met
 	// Outlive returns a context that goes on for some time although ctx ends.
 	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
 }

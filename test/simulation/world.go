@@ -343,17 +343,17 @@ const (
 type servers struct{ a *Actor }
 
 // Reach implements [change.Servers].
-func (s servers) Reach(_ context.Context, addresses []string) ([]change.Store, []error) {
-	stores, errs := make([]change.Store, len(addresses)), make([]error, len(addresses))
+func (s servers) Reach(_ context.Context, addresses []string) []change.Met {
+	met := make([]change.Met, len(addresses))
 	for i, address := range addresses {
 		at := slices.IndexFunc(s.a.World.Members, func(m *Member) bool { return m.Address == address })
 		if at < 0 || s.a.Cut[at] || s.a.World.Members[at].off {
-			errs[i] = errAway
+			met[i].Err = errAway
 			continue
 		}
-		stores[i] = Store{s.a, s.a.World.Members[at]}
+		met[i].Store = Store{s.a, s.a.World.Members[at]}
 	}
-	return stores, errs
+	return met
 }
 
 // Outlive implements [change.Servers].
