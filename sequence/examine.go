@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/members"
+	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
@@ -230,7 +231,6 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 	}) {
 		return
 	}
-	plan := &Plan{Interleave: InterleaveStep, Members: make([]Member, len(all))}
 	var tasks sync.WaitGroup
 	for i := range all {
 		v := s.members.Configured()[i]
@@ -243,7 +243,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.Nodes()[j].Pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = members.FitsPlan(ctx, v, conn, s.members.Now().Members, plan, i, "")
+					err = members.FitsPlan(ctx, v, conn, s.members.Now().Members, segment.Share{Position: uint64(i), Count: uint64(len(all)), Interleave: InterleaveStep}, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

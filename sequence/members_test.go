@@ -69,12 +69,12 @@ func (f fleet) divide(t testing.TB, s *sequence.Sequences) {
 	ctx := context.Background()
 	_, block := sequence.Inside(s).Interleave()
 	plan := &sequence.Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: sequence.PlanInForce, Interleave: sequence.InterleaveBlock, Block: block}
-	for i, v := range sequence.Inside(s).Servers() {
+	for _, v := range sequence.Inside(s).Servers() {
 		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address(), Position: i})
+		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address()})
 	}
 	for i, v := range sequence.Inside(s).Servers() {
 		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), plan), v.Plans.SaveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {

@@ -30,7 +30,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	fresh := e.join(t, "b", &given{}, func(o *sequence.Options) {
 		p := &sequence.Plan{
 			Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: sequence.PlanInForce, Interleave: sequence.InterleaveBlock, Block: 10,
-			Members: []sequence.Member{{ID: id, Address: o.Servers[0].Nodes[0].Addr}, {ID: "b", Address: other.server.Addr(), Position: 1}},
+			Members: []sequence.Member{{ID: id, Address: o.Servers[0].Nodes[0].Addr}, {ID: "b", Address: other.server.Addr()}},
 		}
 		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), p), v.Plans.SaveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
 			t.Fatal(err)

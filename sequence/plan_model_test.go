@@ -61,16 +61,8 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 		{4, []sequence.Member{other, me}, []sequence.Member{other}},
 		{5, []sequence.Member{me, third}, []sequence.Member{me, other, third}},
 	} {
-		members := slices.Clone(p.members)
-		for at := range members {
-			members[at].Position = at
-		}
-		previous := slices.Clone(p.previous)
-		for at := range previous {
-			previous[at].Position = at
-		}
 		m.plans = append(m.plans, &sequence.Plan{
-			Number: p.number, UUID: fmt.Sprint("uuid", i), State: change.Proposed, Coordinator: "test", Interleave: sequence.InterleaveBlock, Block: 10, Members: members, Previous: previous,
+			Number: p.number, UUID: fmt.Sprint("uuid", i), State: change.Proposed, Coordinator: "test", Interleave: sequence.InterleaveBlock, Block: 10, Members: p.members, Previous: p.previous,
 		})
 	}
 	return m

@@ -42,8 +42,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	}
 	plan := sequence.Plan{
 		Number: 7, UUID: id, State: sequence.PlanInForce, Coordinator: "web1, process 12", Interleave: sequence.InterleaveBlock, Block: 10_000,
-		Begun:    time.Date(2031, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
-		Members:  []sequence.Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1}},
+		Members:  []sequence.Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306"}},
 		Previous: []sequence.Member{{ID: id, Address: "10.0.0.1:3306"}},
 	}
 	for _, state := range []string{"begun", sequence.PlanInForce} {
@@ -52,8 +51,12 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if all, err := v.Plans.All(ctx, conn, ""); err != nil || !reflect.DeepEqual(all, []sequence.Plan{plan}) {
-		t.Errorf("got plans %+v, %v; want %+v", all, err, plan)
+	all, err := v.Plans.All(ctx, conn, "")
+	if err == nil && len(all) == 1 { // it was saved on this machine, a moment ago
+		plan.Begun = all[0].Begun
+	}
+	if ago := time.Since(plan.Begun); err != nil || ago < -time.Hour || ago > time.Hour || !reflect.DeepEqual(all, []sequence.Plan{plan}) {
+		t.Errorf("got plans %+v, %v; want %+v, begun now", all, err, plan)
 	}
 	if err := savePlanFloor(ctx, v, conn, 7, "photos", 1<<64-2); err != nil {
 		t.Fatal(err)
@@ -65,9 +68,9 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if floor, err := v.Plans.FloorOf(ctx, conn, 7, "albums"); floor != 12 || err != nil {
 		t.Errorf("of a name that the plan did not know: got floor %d, %v, want 12", floor, err)
 	}
-	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
+	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\"'")
 	if _, err := v.Plans.All(ctx, conn, ""); err == nil {
-		t.Error("a plan whose positions have a gap was read")
+		t.Error("a plan whose members end in the middle was read")
 	}
 }
 

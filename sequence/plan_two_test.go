@@ -17,12 +17,12 @@ func TestTwoFirstPlansAreNotTakenForOne(t *testing.T) {
 
 	three := fleet{f[2], f[0], f[1]}.open(t, inSteps)
 	plan := &sequence.Plan{Number: 1, UUID: "22222222-2222-2222-2222-222222222222", State: sequence.PlanInForce, Interleave: sequence.InterleaveStep}
-	for i, v := range sequence.Inside(three).Servers() {
+	for _, v := range sequence.Inside(three).Servers() {
 		id, err := v.Plans.MemberID(t.Context(), v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address(), Position: i})
+		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address()})
 	}
 	v := sequence.Inside(three).Servers()[0]
 	if err := errors.Join(v.Plans.Save(t.Context(), v.Pool(), plan), v.Plans.SaveMembership(t.Context(), v.Pool(), plan.Of(plan.Members[0].ID))); err != nil {

@@ -134,7 +134,7 @@ func (in Inner) CeilingsAhead(n uint64) {
 	w := *in.s.members.Now()
 	w.Ahead = n
 	in.s.members.Ahead = n
-	in.s.members.Use(&w, in.View().places)
+	in.s.members.Use(&w)
 }
 
 // HasReserved says of each member how many reservations there were.
@@ -160,30 +160,22 @@ func (in Inner) Several() bool { return in.s.members.Now().Several() }
 // ForgetPlan has it know of no plan, and of the first server alone.
 func (in Inner) ForgetPlan() {
 	alone := in.s.members.Configured()[:1]
-	in.s.members.Use(&members.View{Settled: true, Among: member.Among{Members: alone, Ahead: in.s.members.Ahead}}, []*segment.Share{nil})
+	in.s.members.Use(&members.View{Settled: true, Among: member.Among{Members: alone, Ahead: in.s.members.Ahead}})
 }
 
 // View is what a process knows of the members at one time.
-type View struct {
-	w      *members.View
-	places []*segment.Share
-}
+type View struct{ w *members.View }
 
 // View is what is known now.
 func (in Inner) View() View {
-	w := in.s.members.Now()
-	v := View{w: w}
-	for _, member := range w.Members {
-		v.places = append(v.places, member.Place.Load())
-	}
-	return v
+	return View{in.s.members.Now()}
 }
 
 // SeeAgain has it know what it knew before, and that some members are left out.
 func (in Inner) SeeAgain(v View, out func(Server) bool) {
 	in.s.members.Changing.MustAcquire()
 	defer in.s.members.Changing.Release()
-	in.s.members.Use(v.w, v.places)
+	in.s.members.Use(v.w)
 	for _, v := range v.w.Members {
 		if out(in.server(v)) {
 			v.LeaveOut(member.ErrExcluded) // it cannot tell why

@@ -38,7 +38,6 @@ func (c *Coordinator) sameServers() (highest uint64) {
 // If not, a member that stays has not accepted it, and never will.
 func (c *Coordinator) takeOver() (decided bool, err error) {
 	c.ballot, c.base = c.newBallot(c.sameServers()), c.plan.Number
-	staying := c.plan.staying()
 	accepted, never, forgot := 0, false, ""
 	for _, m := range c.plan.everyone() {
 		at := c.at(m.Address)
@@ -58,7 +57,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 			decided = true
 		}
 		switch {
-		case !HasMember(staying, m.ID):
+		case !c.plan.stays(m.ID):
 		case was == Accepted || was == InForce:
 			accepted++
 		case was != "":
@@ -71,7 +70,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 	}
 	names, why := c.awayOf(c.plan.everyone())
 	switch {
-	case decided || accepted == len(staying):
+	case decided || accepted == len(c.plan.staying()):
 		return true, nil
 	case never || forgot != "" && len(names) == 0:
 		return false, nil // nobody obeys it

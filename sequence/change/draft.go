@@ -1,12 +1,13 @@
 package change
 
 import (
-	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
@@ -18,7 +19,7 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 	if c.plan, err = planFor(now, c.asked, &c.config); err != nil {
 		return err
 	}
-	c.plan.UUID = newUUID()
+	c.plan.UUID = uuid.NewString()
 	looks := make(map[string]Look)
 	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
 		if _, looked := looks[m.Address]; looked {
@@ -92,9 +93,6 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 			return p, define.BadOption("ABOVE n is for a server where applications count; the others know how far %s may go: leave ABOVE out", asked.Remove)
 		}
 		p.Members = slices.Delete(p.Members, i, i+1)
-	}
-	for i := range p.Members {
-		p.Members[i].Position = i
 	}
 	return p, nil
 }
@@ -247,12 +245,4 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 			"; or where no application counts in the tables itself: direct_writers = false under [sequence]"
 	}
 	return e
-}
-
-// newUUID is a random one (RFC 9562, version 4).
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

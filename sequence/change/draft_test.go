@@ -22,7 +22,7 @@ func TestTheOperatorsNumberIsTakenWhereApplicationsCount(t *testing.T) {
 		{segment.InSteps, true, false},
 		{segment.InSteps, false, true},
 	} {
-		now := &Plan{Number: 3, Interleave: c.interleave, Members: []Member{{ID: "a", Address: "db0:3306"}, {ID: "b", Address: "db1:3306", Position: 1}}}
+		now := &Plan{Number: 3, Interleave: c.interleave, Members: []Member{{ID: "a", Address: "db0:3306"}, {ID: "b", Address: "db1:3306"}}}
 		_, err := planFor(now, Change{Remove: "db1:3306", Force: true, Above: 500}, &Config{NoWriters: c.noWriters})
 		if c.taken != (err == nil) {
 			t.Errorf("%+v: got %v", c, err)

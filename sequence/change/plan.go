@@ -46,9 +46,8 @@ type Plan struct {
 
 // Member is a sequence server of a plan.
 type Member struct {
-	ID       string `json:"id"` // uuid, for life
-	Address  string `json:"address"`
-	Position int    `json:"position"`
+	ID      string `json:"id"` // uuid, for life
+	Address string `json:"address"`
 }
 
 // Membership is what a member says of itself: the plan that it obeys, and which numbers are its own
@@ -92,12 +91,37 @@ func (p *Plan) Open() bool {
 	return p.State == Proposed || p.State == Frozen || p.State == Accepted
 }
 
+// adds reports whether the change adds a member. If not, it removes one.
+func (p *Plan) adds() bool { return len(p.Members) > len(p.Previous) }
+
+// staying are the members that have to accept the change: those so far, but for one that is
+// removed.
+func (p *Plan) staying() []Member {
+	if p.adds() {
+		return p.Previous
+	}
+	return p.Members
+}
+
+// others are those that are not members both before the change and after it: one, but for the first
+// plan.
+func (p *Plan) others() []Member {
+	all := slices.Concat(p.Previous, p.Members)
+	return slices.DeleteFunc(all, func(m Member) bool { return HasAddress(p.staying(), m.Address) })
+}
+
+// everyone are the members of the plan and of the one before, first those that stay.
+func (p *Plan) everyone() []Member { return slices.Concat(p.staying(), p.others()) }
+
+// stays reports whether a member is one before the change and after it.
+func (p *Plan) stays(id string) bool { return HasMember(p.staying(), id) }
+
 // makes reports whether p is the plan that a change leads to.
 func (p *Plan) makes(change Change) bool {
-	if change.Add != "" {
-		return HasAddress(p.Members, change.Add) && !HasAddress(p.Previous, change.Add)
+	if p.adds() {
+		return HasAddress(p.others(), change.Add)
 	}
-	return HasAddress(p.Previous, change.Remove) && !HasAddress(p.Members, change.Remove)
+	return HasAddress(p.others(), change.Remove)
 }
 
 // follows reports whether p was made from now.
@@ -115,46 +139,13 @@ func (p *Plan) Vetoed(all []Met) bool {
 	})
 }
 
-// stays reports whether a member is one before the change and after it.
-func (p *Plan) stays(id string) bool { return HasMember(p.Previous, id) && HasMember(p.Members, id) }
-
-// staying are the members that have to accept the change: those so far, but for one that is
-// removed.
-func (p *Plan) staying() (all []Member) {
-	for _, m := range p.Previous {
-		if HasMember(p.Members, m.ID) {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-// everyone are the members of the plan and of the one before, first those that stay.
-func (p *Plan) everyone() []Member {
-	all := p.staying()
-	for _, more := range [][]Member{p.Previous, p.Members} {
-		for _, m := range more {
-			if !HasMember(all, m.ID) {
-				all = append(all, m)
-			}
-		}
-	}
-	return all
-}
-
 // statement is what an operator says to make the change that leads to p, and to end it.
 func (p *Plan) statement() string {
-	for _, m := range p.Members {
-		if !HasMember(p.Previous, m.ID) {
-			return "SEQPROXY ADD SEQUENCE SERVER '" + m.Address + "'"
-		}
+	verb := "REMOVE"
+	if p.adds() {
+		verb = "ADD"
 	}
-	for _, m := range p.Previous {
-		if !HasMember(p.Members, m.ID) {
-			return "SEQPROXY REMOVE SEQUENCE SERVER '" + m.Address + "'"
-		}
-	}
-	return "the statement that began it"
+	return "SEQPROXY " + verb + " SEQUENCE SERVER '" + Addresses(p.others()) + "'"
 }
 
 // FollowsRemovalOf reports whether a server was a member of an older plan and was removed before p,

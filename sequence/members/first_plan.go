@@ -3,10 +3,12 @@ package members
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"seqproxy/sequence/change"
@@ -38,7 +40,7 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 	if a.opts.Interleave != segment.InSteps {
 		return nil, a.Undivided()
 	}
-	plan := &change.Plan{Number: 1, State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: segment.InSteps}
+	plan := &change.Plan{Number: 1, UUID: uuid.NewString(), State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: segment.InSteps}
 	configured := a.opts.Servers
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
@@ -49,14 +51,11 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 		if at := slices.IndexFunc(plan.Members, func(m change.Member) bool { return m.ID == id }); at >= 0 {
 			return nil, errCopied(v, configured[at].Name(), v.Name())
 		}
-		plan.Members = append(plan.Members, change.Member{ID: id, Address: v.Config.Link.Name, Position: i})
+		plan.Members = append(plan.Members, change.Member{ID: id, Address: v.Config.Link.Name})
 		order = append(order, i)
 	}
-	if err := a.First().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
-		return nil, err
-	}
 	for i, v := range configured {
-		if err := FitsPlan(ctx, v, v.Pool(), configured, plan, i, ""); err != nil {
+		if err := FitsPlan(ctx, v, v.Pool(), configured, plan.Of(plan.Members[i].ID), ""); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +63,7 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 	// first there. The other finishes that plan, as anybody does if this process dies.
 	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
 	for _, i := range order {
-		if err := joinFirstPlan(ctx, configured[i], configured, plan, i); err != nil {
+		if err := joinFirstPlan(ctx, configured[i], configured, plan, plan.Of(plan.Members[i].ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -72,34 +71,34 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 	return plan, nil
 }
 
-// joinFirstPlan makes a server the member at a position of the first plan.
-func joinFirstPlan(ctx context.Context, v *member.Server, among []*member.Server, plan *change.Plan, position int) error {
+// joinFirstPlan makes a server a member of the first plan.
+func joinFirstPlan(ctx context.Context, v *member.Server, among []*member.Server, plan *change.Plan, is change.Membership) error {
 	return v.Transact(ctx, func(tx *sql.Tx) error {
 		was, err := v.Plans.Membership(ctx, tx, store.ForUpdate)
 		if err == nil && was.Plan != 0 {
 			err = store.OutcomeOldPlan
 		}
 		if err == nil {
-			err = FitsPlan(ctx, v, tx, among, plan, position, store.ForUpdate)
+			err = FitsPlan(ctx, v, tx, among, is, store.ForUpdate)
 		}
 		if err == nil {
 			err = v.Plans.Save(ctx, tx, plan)
 		}
 		if err == nil {
-			err = v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+			err = v.Plans.SaveMembership(ctx, tx, is)
 		}
 		return err
 	})
 }
 
-// FitsPlan makes sure that a server's counters are such that it can be the member at a position of
-// the first plan. locking may be " FOR UPDATE".
-func FitsPlan(ctx context.Context, v *member.Server, on link.Querier, among []*member.Server, plan *change.Plan, position int, locking string) error {
-	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
-	return steps.On(v.Store).EachRow(ctx, on, locking, func(name string, id uint64) error {
-		if !h.Has(id) {
-			return v.WrongResidue(ctx, among, name, id, h)
+// FitsPlan makes sure that a server's counters are such that it can have a share of the first plan.
+// locking may be " FOR UPDATE".
+func FitsPlan(ctx context.Context, v *member.Server, on link.Querier, among []*member.Server, h segment.Share, locking string) error {
+	var wrong error
+	err := steps.On(v.Store).EachRow(ctx, on, func(name string, id uint64) {
+		if wrong == nil && !h.Has(id) {
+			wrong = v.WrongResidue(ctx, among, name, id, h)
 		}
-		return nil
-	})
+	}, "SELECT `name`, `id` FROM "+v.Table.Sequence+locking)
+	return errors.Join(wrong, err)
 }

@@ -40,8 +40,6 @@ type Members struct {
 	// first
 	all    []*member.Server
 	closed bool // guarded by Changing
-	// guarded by Changing: how the plan differed from the configuration when that was said
-	warned string
 
 	mu   sync.Mutex
 	dues []Due // guarded by mu; what reservations have left to be done

@@ -78,18 +78,18 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 		}
 	}
 	for i := range met {
-		if m := &met[i]; m.Plan == 0 && len(plan.Previous) == 0 && m.ID != "" {
-			// The first plan was decided, and then its maker died.
-			if position := slices.IndexFunc(plan.Members, func(o change.Member) bool { return o.ID == m.ID }); position >= 0 {
-				switch err := joinFirstPlan(ctx, a.all[i], a.Now().Members, &plan, position); {
-				case errors.Is(err, store.OutcomeOldPlan) && again:
-					return a.readLocked(ctx, false) // it may have joined another one
-				case errors.Is(err, store.OutcomeOldPlan):
-					return err
-				case err != nil:
-					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
-				}
-			}
+		m := &met[i]
+		if m.Plan > 0 || len(plan.Previous) > 0 || !change.HasMember(plan.Members, m.ID) {
+			continue
+		}
+		// The first plan was decided, and then its maker died.
+		switch err := joinFirstPlan(ctx, a.all[i], a.Now().Members, &plan, plan.Of(m.ID)); {
+		case errors.Is(err, store.OutcomeOldPlan) && again:
+			return a.readLocked(ctx, false) // it may have joined another one
+		case errors.Is(err, store.OutcomeOldPlan):
+			return err
+		case err != nil:
+			a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 		}
 	}
 	_, broken := change.Reconcile(ctx, met, &plan, nil, nil)
@@ -137,10 +137,13 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 	w := &View{Settled: true, Plan: *plan, Among: member.Among{Number: plan.Number, Ahead: a.Ahead}}
 	if plan.Number == 0 {
 		w.Members = a.all[:1]
-		a.Use(w, []*segment.Share{nil})
+		a.Use(w)
 		return nil
 	}
-	places := make([]*segment.Share, 0, len(plan.Members))
+	if err := fits(plan); err != nil {
+		return err
+	}
+	var unconfigured []string // who forgets one in the file may find no member once the others are away
 	for _, m := range plan.Members {
 		v, err := a.serverLocked(m)
 		if err != nil {
@@ -149,34 +152,35 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 		if len(plan.Members) > 1 && v.Grouped() {
 			return &link.UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: GroupWayOut}
 		}
-		place := plan.Of(m.ID)
-		if err := checkShare(&place); err != nil {
-			return err
+		if w.Members = append(w.Members, v); !slices.Contains(a.opts.Servers, v) {
+			unconfigured = append(unconfigured, v.Name())
 		}
-		w.Members, places = append(w.Members, v), append(places, &place)
 	}
-	a.Use(w, places)
-	a.warnLocked(w)
+	a.Use(w)
 	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
-		zap.String("servers", member.NamesOf(w.Members)))
+		zap.String("servers", member.NamesOf(w.Members)), zap.Strings("only_in_plan", unconfigured))
 	return nil
 }
 
 // Use has members be in use, each of which learns its place before. Changing is held.
-func (a *Members) Use(w *View, places []*segment.Share) {
+func (a *Members) Use(w *View) {
 	for i, v := range w.Members {
-		v.Place.Store(places[i])
+		var place *segment.Share
+		if w.Number > 0 {
+			is := w.Plan.Of(w.Plan.Members[i].ID)
+			place = &is
+		}
+		v.Place.Store(place)
 	}
 	a.view.Store(w)
 }
 
-// checkShare refuses what nobody can count by.
-func checkShare(h *segment.Share) error {
-	switch {
-	case h.Interleave != segment.InBlocks && h.Interleave != segment.InSteps:
-		return define.BadOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, segment.InBlocks, segment.InSteps)
-	case h.Interleave == segment.InBlocks && (h.Block == 0 || h.Block > MaxBlock), h.Count > change.MaxMembers:
-		return define.BadOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, change.MaxMembers, uint64(MaxBlock))
+// fits refuses a plan by which this version cannot count. A newer one may have made it.
+func fits(p *change.Plan) error {
+	inBlocks := p.Interleave == segment.InBlocks && p.Block > 0 && p.Block <= MaxBlock
+	if !inBlocks && p.Interleave != segment.InSteps || len(p.Members) > change.MaxMembers {
+		return define.BadOption("plan %d: %d members that divide the numbers by %q, %d in a block: want up to %d members, by %q with 1 to %d in a block, or by %q; a newer version may know it",
+			p.Number, len(p.Members), p.Interleave, p.Block, change.MaxMembers, segment.InBlocks, uint64(MaxBlock), segment.InSteps)
 	}
 	return nil
 }
@@ -197,28 +201,6 @@ func (a *Members) serverLocked(m change.Member) (*member.Server, error) {
 	}
 	a.Know(v)
 	return v, nil
-}
-
-// warnLocked says once how the plan differs from the configuration. a.Changing is held.
-func (a *Members) warnLocked(w *View) {
-	var missing, more []string
-	for _, v := range w.Members {
-		if !slices.Contains(a.opts.Servers, v) {
-			missing = append(missing, v.Name())
-		}
-	}
-	for _, v := range a.opts.Servers {
-		if !slices.Contains(w.Members, v) {
-			more = append(more, v.Name())
-		}
-	}
-	said := fmt.Sprint(missing, more)
-	if len(missing)+len(more) == 0 || said == a.warned {
-		return
-	}
-	a.warned = said
-	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.Number),
-		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
 // errCopied is the finding about a server that says it is the member that another one is.

@@ -9,21 +9,24 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-func TestAShareThatNobodyCanCountByIsRefused(t *testing.T) {
+func TestAPlanThatNobodyCanCountByIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		share segment.Share
-		fits  bool
+		members    int
+		interleave string
+		block      uint64
+		fits       bool
 	}{
-		"steps":                   {segment.Share{Count: 2, Interleave: segment.InSteps}, true},
-		"blocks":                  {segment.Share{Count: 2, Interleave: segment.InBlocks, Block: 1}, true},
-		"the largest of all":      {segment.Share{Count: change.MaxMembers, Interleave: segment.InBlocks, Block: MaxBlock}, true},
-		"blocks of nothing":       {segment.Share{Count: 2, Interleave: segment.InBlocks}, false},
-		"blocks that are too big": {segment.Share{Count: 2, Interleave: segment.InBlocks, Block: MaxBlock + 1}, false},
-		"too many members":        {segment.Share{Count: change.MaxMembers + 1, Interleave: segment.InSteps}, false},
-		"what is not known here":  {segment.Share{Count: 2, Interleave: "hash"}, false},
-		"nothing":                 {segment.Share{}, false},
+		"steps":                   {2, segment.InSteps, 0, true},
+		"blocks":                  {2, segment.InBlocks, 1, true},
+		"the largest of all":      {change.MaxMembers, segment.InBlocks, MaxBlock, true},
+		"blocks of nothing":       {2, segment.InBlocks, 0, false},
+		"blocks that are too big": {2, segment.InBlocks, MaxBlock + 1, false},
+		"too many members":        {change.MaxMembers + 1, segment.InSteps, 0, false},
+		"what is not known here":  {2, "hash", 10, false},
+		"nothing":                 {0, "", 0, false},
 	} {
-		if err := checkShare(&c.share); (err == nil) != c.fits || err != nil && !errors.Is(err, define.ErrBadOption) {
+		err := fits(&change.Plan{Members: make([]change.Member, c.members), Interleave: c.interleave, Block: c.block})
+		if (err == nil) != c.fits || err != nil && !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("%s: got %v, want that it fits: %v", name, err, c.fits)
 		}
 	}

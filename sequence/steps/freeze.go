@@ -13,29 +13,23 @@ import (
 
 // lockRows locks the table's rows, and the gaps between them.
 func (s Store) lockRows(ctx context.Context, tx *sql.Tx) error {
-	return s.EachRow(ctx, tx, store.ForUpdate, func(string, uint64) error { return nil })
+	return s.EachRow(ctx, tx, func(string, uint64) {}, "SELECT `name`, `id` FROM "+s.Table.Sequence+store.ForUpdate)
 }
 
-// EachRow calls f with each row of the table. locking may be [store.ForUpdate].
-func (s Store) EachRow(ctx context.Context, on link.Querier, locking string, f func(name string, id uint64) error) error {
-	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+locking)
+// EachRow calls f with each name that is read, and the number beside it.
+func (s Store) EachRow(ctx context.Context, on link.Querier, f func(name string, n uint64), text string, args ...any) error {
+	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
-		return fmt.Errorf("read the rows of %s on %s: %w", s.Table.Sequence, s.Name(), err)
+		return fmt.Errorf("read the rows of sequences on %s: %w", s.Name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
-		var text sql.NullString
-		if err := rows.Scan(&name, &text); err != nil {
-			return fmt.Errorf("read the rows of %s on %s: %w", s.Table.Sequence, s.Name(), err)
+		var n uint64
+		if err := rows.Scan(&name, &n); err != nil {
+			return fmt.Errorf("read the row of %q on %s: %w", name, s.Name(), err)
 		}
-		id, err := s.ParseID(name, text)
-		if err == nil {
-			err = f(name, id)
-		}
-		if err != nil {
-			return err
-		}
+		f(name, n)
 	}
 	return rows.Err()
 }

@@ -85,7 +85,7 @@ func (s Store) definitions(ctx context.Context, p *change.Plan, is *change.Membe
 		return s.Options.All(ctx, s.Pool())
 	}
 	frozen := make(map[string]bool)
-	err := selectNumbers(ctx, s.Pool(), func(name string, _ uint64) { frozen[name] = true }, "SELECT s.`name`, f.`saved` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+
+	err := s.EachRow(ctx, s.Pool(), func(name string, _ uint64) { frozen[name] = true }, "SELECT s.`name`, f.`saved` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+
 		" AS f ON f.`name` = s.`name` AND f.`plan` = ? AND f.`saved` IS NOT NULL JOIN "+s.Table.Member+" AS m ON m.`one` = 1 AND m.`plan` < f.`plan`", p.Number)
 	if err != nil {
 		return nil, fmt.Errorf("read which rows of %s were frozen for plan %d: %w", s.Name(), p.Number, err)

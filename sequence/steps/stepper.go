@@ -84,7 +84,7 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 	given.End = s.Seen.Load().Max
 	add := func(like change.Gave, text string, args ...any) {
 		if err == nil {
-			err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
+			err = s.EachRow(ctx, tx, func(name string, upTo uint64) {
 				like.Name, like.UpTo, like.Ticks = name, upTo, define.IsWorker(name) || clocks[name]
 				given.Names = append(given.Names, like)
 			}, text, args...)

@@ -8,7 +8,6 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 )
 
@@ -50,24 +49,6 @@ func (s Store) setState(ctx context.Context, tx *sql.Tx, number uint64, state st
 		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, s.Name(), err)
 	}
 	return nil
-}
-
-// selectNumbers calls f with each name that is read, and the number beside it.
-func selectNumbers(ctx context.Context, on link.Querier, f func(name string, n uint64), text string, args ...any) error {
-	rows, err := on.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name string
-		var n uint64
-		if err := rows.Scan(&name, &n); err != nil {
-			return err
-		}
-		f(name, n)
-	}
-	return rows.Err()
 }
 
 // Announce lets all proxies look again within a second. Whatever fails, they notice by themselves

@@ -117,26 +117,20 @@ func (t PlanTable) All(ctx context.Context, on link.Querier, locking string) ([]
 	defer func() { _ = rows.Close() }()
 	var all []change.Plan
 	for rows.Next() {
-		p, err := scanPlan(rows)
+		var p change.Plan
+		var begun int64
+		var members, previous []byte
+		err := rows.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &p.Interleave, &p.Block, &members, &previous, &p.Ballot)
+		if err == nil {
+			err = errors.Join(json.Unmarshal(members, &p.Members), json.Unmarshal(previous, &p.Previous))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read table %s: %w", t.Table.Plan, err)
 		}
+		p.Begun = time.UnixMicro(begun).UTC()
 		all = append(all, p)
 	}
 	return all, rows.Err()
-}
-
-func scanPlan(from *sql.Rows) (p change.Plan, err error) {
-	var begun int64
-	var members, previous string
-	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &p.Interleave, &p.Block, &members, &previous, &p.Ballot); err != nil {
-		return change.Plan{}, err
-	}
-	p.Begun = time.UnixMicro(begun).UTC()
-	if p.Members, err = readMembers(members); err == nil {
-		p.Previous, err = readMembers(previous)
-	}
-	return p, err
 }
 
 // Insert writes a plan. It fails if this server has one of that number.
@@ -149,7 +143,7 @@ func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) er
 	return t.write(ctx, on, "REPLACE", p)
 }
 
-// write writes a plan. Begun is the server's clock if it is zero.
+// write writes a plan. Begun is when this server hears of it.
 func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *change.Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
@@ -159,28 +153,12 @@ func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *c
 	if err != nil {
 		return err
 	}
-	begun := "UTC_TIMESTAMP(6)"
-	if !p.Begun.IsZero() {
-		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
-	}
 	_, err = on.ExecContext(ctx, verb+" INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
-		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), p.Ballot)
+		"VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), p.Ballot)
 	if err != nil {
 		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)
 	}
 	return nil
-}
-
-func readMembers(text string) (all []change.Member, err error) {
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("read the members of a plan: %w", err)
-	}
-	for i, m := range all {
-		if m.Position != i {
-			return nil, fmt.Errorf("read the members of a plan: position %d stands at %d", m.Position, i)
-		}
-	}
-	return all, nil
 }
 
 // FloorOf is the number that no member may give of a name under a plan, nor any below: that of

@@ -110,8 +110,8 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 	if interleave == segment.InBlocks {
 		p.Block = Block
 	}
-	for i, m := range w.Members[:members] {
-		p.Members = append(p.Members, change.Member{ID: m.ID, Address: m.Address, Position: i})
+	for _, m := range w.Members[:members] {
+		p.Members = append(p.Members, change.Member{ID: m.ID, Address: m.Address})
 	}
 	for _, m := range w.Members[:members] {
 		for _, name := range names {
