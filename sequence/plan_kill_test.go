@@ -471,7 +471,7 @@ func (e *planEstate) bringBack(t *testing.T, s *sequence.Sequences, i, from int,
 			}
 			met = append(met, change.Met{Store: o.PlanStore(), Report: said})
 		}
-		if _, failed := change.Reconcile(ctx, met, &p, nil, nil); errors.Join(failed...) != nil {
+		if failed := change.Reconcile(ctx, met, &p, nil, nil); errors.Join(failed...) != nil {
 			t.Fatal(failed)
 		}
 	}

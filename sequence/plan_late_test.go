@@ -66,8 +66,8 @@ func TestARowThatIsMadeByHandIsToldOfOnceItsMemberObeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		takeAll(t, other, h, "late", 50)
-		if brought, err := added.Obey(t.Context(), &p, knowledge.Floors, []change.Knowledge{knowledge}); !brought || err != nil {
-			t.Errorf("it obeys: %v, %v", brought, err)
+		if err := added.Obey(t.Context(), &p, knowledge.Floors, []change.Knowledge{knowledge}); err != nil || e.member(t, 1).Plan != p.Number {
+			t.Errorf("it obeys: %v, %v", e.member(t, 1), err)
 		}
 		e.places[1].id(t, "photos")
 		var rows int

@@ -90,11 +90,15 @@ func (c *Coordinator) Change(asked Change) error {
 	case open != nil:
 		return InProgress(open)
 	}
-	brought, err := c.reconcile(&now, asked.Add)
-	if err != nil {
+	ask := slices.Concat(now.Members, now.Previous)
+	if asked.Add != "" { // that one may have seen changes that came to nothing, too
+		ask = append(ask, Member{Address: asked.Add})
+	}
+	met := c.reports(ask)
+	if err := errors.Join(Reconcile(c.ctx, met, &now, nil, nil)...); err != nil {
 		return err
 	}
-	if brought && now.makes(asked) { // by a coordinator that died when it was decided
+	if now.makes(asked) && slices.ContainsFunc(met, func(m Met) bool { return m.behind(&now) }) { // by a coordinator that died when it was decided
 		c.plan = now
 		return nil
 	}
@@ -193,7 +197,7 @@ func (c *Coordinator) begin() error {
 // with which that went well.
 func (c *Coordinator) settle(now, void *Plan) (done []Met) {
 	met := c.reports(c.plan.everyone())
-	_, failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) { c.did(step, m.Member) })
+	failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) { c.did(step, m.Member) })
 	for i, why := range failed {
 		if why == nil {
 			done = append(done, met[i])
@@ -221,16 +225,4 @@ func (c *Coordinator) undo(why error) error {
 // unended is the error of a change that was left in the middle.
 func (c *Coordinator) unended(how string, why error) error {
 	return &Error{Finding: "change " + c.plan.UUID + " " + how, Remedy: "say " + c.plan.statement() + " again", Err: why}
-}
-
-// reconcile brings the members that can be reached to the plan in force, and lets those go on
-// that a change left which came to nothing. add is the address of a server that may have seen one
-// of these, or "". brought tells that one of them was behind.
-func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
-	ask := slices.Concat(now.Members, now.Previous)
-	if add != "" {
-		ask = append(ask, Member{Address: add})
-	}
-	brought, failed := Reconcile(c.ctx, c.reports(ask), now, nil, nil)
-	return brought, errors.Join(failed...)
 }

@@ -19,17 +19,18 @@ type Met struct {
 // behind it. It lets those go on that are frozen for a change which came to nothing. It knows that
 // by the reports of the servers, or because it is the change void, which may be nil.
 //
-// A failure on one server does not keep it from the others. brought says that one of them was
-// behind. failed has the errors, by position. did is called after each step. It may be nil.
-func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met)) (brought bool, failed []error) {
+// A failure on one server does not keep it from the others. failed has the errors, by position. did
+// is called after each step. It may be nil.
+func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met)) (failed []error) {
 	if did == nil {
 		did = func(string, *Met) {}
 	}
 	failed = make([]error, len(met))
+	// First those that stay: what is made there by hand until they obey the others hear of.
 	var known []Knowledge
 	var unknown error
-	// First those that stay: what is made there by hand until they obey the others hear of.
 	for _, stays := range []bool{true, false} {
+		caughtUp := false
 		for i := range met {
 			m := &met[i]
 			if !m.behind(now) || now.stays(m.ID) != stays {
@@ -38,12 +39,12 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			if known == nil {
 				known, unknown = knowledge(ctx, met, now)
 			}
-			caught, why := obey(ctx, m, now, known, unknown)
-			if brought, failed[i] = brought || caught, why; why == nil {
+			if failed[i] = obey(ctx, m, now, known, unknown); failed[i] == nil {
 				did(InForce, m)
+				caughtUp = true
 			}
 		}
-		if brought {
+		if caughtUp {
 			known = nil
 		}
 	}
@@ -66,13 +67,13 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			did(Aborted, m)
 		}
 	}
-	return brought, failed
+	return failed
 }
 
 // behind reports whether a server has yet to obey the plan in force, or to leave by it. Servers
 // join the first plan by themselves.
 func (m *Met) behind(now *Plan) bool {
-	return m.Plan < now.Number && (m.Plan > 0 || len(now.Previous) > 0) && (HasMember(now.Members, m.ID) || HasMember(now.Previous, m.ID))
+	return m.Plan < now.Number && len(now.Previous) > 0 && (HasMember(now.Members, m.ID) || HasMember(now.Previous, m.ID))
 }
 
 // knowledge reads what servers know that one takes over which is brought to a plan. Those that do
@@ -94,13 +95,9 @@ func knowledge(ctx context.Context, met []Met, p *Plan) (all []Knowledge, failed
 
 // obey brings a server that is behind to a plan, by what others know. unknown is why some did not
 // tell.
-func obey(ctx context.Context, m *Met, p *Plan, all []Knowledge, unknown error) (brought bool, err error) {
-	has := slices.IndexFunc(all, func(k Knowledge) bool { return k.Complete })
-	switch {
-	case has >= 0:
+func obey(ctx context.Context, m *Met, p *Plan, all []Knowledge, unknown error) error {
+	if has := slices.IndexFunc(all, func(k Knowledge) bool { return k.Complete }); has >= 0 {
 		return m.Obey(ctx, p, all[has].Floors, all)
-	case len(p.Previous) == 0: // the first plan has none
-		return m.Obey(ctx, p, Floors{}, all)
 	}
-	return false, errors.Join(fmt.Errorf("no member that has the floors of plan %d can be reached", p.Number), unknown)
+	return errors.Join(fmt.Errorf("no member that has the floors of plan %d can be reached", p.Number), unknown)
 }

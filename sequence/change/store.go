@@ -54,9 +54,9 @@ type Stepper interface {
 // ballot is needed.
 type Settler interface {
 	// Obey has the server obey a plan that is decided. Its rows begin above the floors, and above
-	// what it gave itself. From then on it has a ceiling of each member recorded. brought is false if
-	// it obeyed already.
-	Obey(ctx context.Context, p *Plan, floors Floors, all []Knowledge) (brought bool, err error)
+	// what it gave itself. From then on it has a ceiling of each member recorded. One that obeys it
+	// already stays as it is.
+	Obey(ctx context.Context, p *Plan, floors Floors, all []Knowledge) error
 	// LetGo has the server go on as before a change that is never decided, and never accept it. A
 	// server that does not know the change, or has ended it, stays as it is. So does one that is past
 	// proposed where the change was found so and seems abandoned: its coordinator may be at work.

@@ -92,8 +92,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 			a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 		}
 	}
-	_, broken := change.Reconcile(ctx, met, &plan, nil, nil)
-	for i, err := range broken {
+	for i, err := range change.Reconcile(ctx, met, &plan, nil, nil) {
 		if err != nil {
 			a.all[i].LeaveOut(err)
 		}

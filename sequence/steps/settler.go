@@ -14,7 +14,7 @@ import (
 
 // Obey implements [change.Settler]. Each row is set to the member's first position above the
 // floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, all []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, all []change.Knowledge) error {
 	var theirs handover
 	var lists [][]store.Proxy
 	for _, k := range all {
@@ -23,7 +23,8 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 	}
 	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), store.MergeProxies(lists)
 	var was change.Membership
-	err = s.Transact(ctx, func(tx *sql.Tx) error {
+	brought := false
+	err := s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
@@ -74,13 +75,13 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		return s.setState(ctx, tx, p.Number, change.InForce)
 	})
 	if err != nil {
-		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
+		return fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
 	}
 	if brought {
 		s.Log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
 		s.Announce(ctx)
 	}
-	return brought, nil
+	return nil
 }
 
 // openStates are those of a change that has yet to be ended, as SQL has them.

@@ -284,13 +284,13 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 	return all
 }
 
-func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowledge) (brought bool, err error) {
+func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowledge) {
 	state := ""
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
 		state = now.State
 	}
 	if m.Plan >= p.Number {
-		return false, nil
+		return
 	}
 	frozen := state == change.Frozen || state == change.Accepted
 	if state == "" { // a plan that was never decided may have had the number
@@ -308,12 +308,11 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowle
 	}
 	if state != "" {
 		m.Plans[p.Number].State = change.InForce
-		return true, nil
+		return
 	}
 	now := *p
 	now.State, now.Ballot = change.InForce, 0
 	m.Plans[p.Number] = &now
-	return true, nil
 }
 
 // follow makes the member obey a plan.

@@ -111,7 +111,7 @@ func (p *Proxy) Read() error {
 	if plan == nil {
 		return fmt.Errorf("nobody knows plan %d", number)
 	}
-	_, failed := change.Reconcile(context.Background(), all, plan, nil, nil)
+	failed := change.Reconcile(context.Background(), all, plan, nil, nil)
 	for i := range all {
 		if at := slices.Index(w.Members, all[i].Store.(Store).Member); failed[i] == nil {
 			delete(p.out, at)

@@ -78,12 +78,11 @@ func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all chan
 }
 
 // Obey implements [change.Settler].
-func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, from []change.Knowledge) (brought bool, err error) {
-	err = s.Actor.write(s.Member, "obey", func() (err error) {
-		brought, err = s.Member.obey(p, floors, from)
-		return err
+func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, from []change.Knowledge) error {
+	return s.Actor.write(s.Member, "obey", func() error {
+		s.Member.obey(p, floors, from)
+		return nil
 	})
-	return brought, err
 }
 
 // LetGo implements [change.Settler].
