@@ -19,12 +19,9 @@ func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, i
 		return err
 	}
 	for _, text := range []string{
-		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, IF(s.`name` LIKE '%" + define.CounterSuffix + "', 0, p.`floor`) FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
-			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
-		"UPDATE " + s.Table.PlanStart + " AS f JOIN " + s.Table.Sequence + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
-			"WHERE f.`plan` = ?",
+		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, GREATEST(CAST(s.`id` AS UNSIGNED), IF(s.`name` LIKE '%" + define.CounterSuffix + "', 0, p.`floor`)) FROM " +
+			s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
 		"UPDATE " + s.Table.Sequence + " AS s JOIN " + s.Table.PlanStart + " AS f ON f.`name` = s.`name` SET s.`id` = " + is.StartSQL(s.Seen.Load().Max) + " WHERE f.`plan` = ?",
-		"UPDATE " + s.Table.PlanStart + " SET `saved` = NULL WHERE `plan` = ?",
 	} {
 		if _, err := tx.ExecContext(ctx, text, p.Number); err != nil {
 			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.Name(), p.Number, err)
@@ -40,7 +37,7 @@ func (s Store) beginRows(ctx context.Context, tx *sql.Tx, p *change.Plan, was, i
 // was believed to be gone.
 func (s Store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` "+
-		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
+		"WHERE f.`plan` = ? AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {
 		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", s.Name(), plan, err)
 	}

@@ -52,13 +52,13 @@ func (s Store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	return nil
 }
 
-// restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of
-// its column any more was changed by hand, and stays.
-func (s Store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+// restoreRows gives the rows back what was saved, for whichever plan. One that does not stand at the
+// end of its column any more was changed by hand, and stays.
+func (s Store) restoreRows(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
-		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, s.Seen.Load().Max, plan)
+		"WHERE f.`saved` IS NOT NULL AND s.`id` = ?", s.Seen.Load().Max)
 	if err == nil {
-		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.PlanStart+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.PlanStart+" SET `saved` = NULL WHERE `saved` IS NOT NULL")
 	}
 	if err != nil {
 		return fmt.Errorf("give the rows of %s back what they held: %w", s.Table.Sequence, err)
@@ -77,7 +77,7 @@ func (s Store) thaw(ctx context.Context, tx *sql.Tx, p *change.Plan) error {
 	}
 	if m.Plan < p.Number && !p.FollowsRemovalOf(&m) {
 		// one that has left stays frozen, whether it knows that or not
-		if err := s.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
+		if err := s.restoreRows(ctx, tx); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.PlanStart+" WHERE `plan` = ?", p.Number)

@@ -13,7 +13,7 @@ import (
 )
 
 // Obey implements [change.Settler]. Each row is set to the member's first position above the
-// floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
+// floors, and above what it gave itself.
 func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, all []change.Knowledge) error {
 	var theirs handover
 	var lists [][]store.Proxy
@@ -49,8 +49,8 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
 		}
-		// What another change left frozen is what the member gave.
-		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
+		// What they held before they were frozen, for this change or another one, is what the member gave.
+		if err := s.restoreRows(ctx, tx); err != nil {
 			return err
 		}
 		is := p.Of(was.ID)

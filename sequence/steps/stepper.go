@@ -52,7 +52,7 @@ func (s Store) Freeze(ctx context.Context, p *change.Plan, ballot uint64, missin
 			return err
 		}
 		// What a member that left was frozen at is none of what it gave.
-		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
+		if err := s.restoreRows(ctx, tx); err != nil {
 			return err
 		}
 		if err := s.saveRows(ctx, tx, p.Number); err != nil {

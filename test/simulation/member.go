@@ -126,10 +126,10 @@ func (m *Member) fenced(p *change.Plan, ballot uint64, faults *Faults) (*change.
 	return now, nil
 }
 
-// restore gives rows the values back that were saved for some plans.
-func (m *Member) restore(of func(plan uint64) bool) {
+// restore gives rows the values back that were saved.
+func (m *Member) restore() {
 	for at, b := range m.Starts {
-		if b.Saved == nil || !of(at.Plan) {
+		if b.Saved == nil {
 			continue
 		}
 		if id, ok := m.Rows[at.Name]; ok && id == End {
@@ -162,7 +162,7 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *F
 	if now.State != change.Proposed {
 		return given, change.ErrTakenOver
 	}
-	m.restore(func(plan uint64) bool { return plan != p.Number })
+	m.restore()
 	m.save(p.Number)
 	now.State = change.Frozen
 	given = m.gave(p, missing)
@@ -238,7 +238,7 @@ func (m *Member) letGo(p *change.Plan, abandoned bool) {
 		return
 	}
 	if m.Plan < p.Number && !p.FollowsRemovalOf(&m.Membership) {
-		m.restore(func(plan uint64) bool { return plan == p.Number })
+		m.restore()
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
 		delete(m.Others, p.Number)
 	}
@@ -299,7 +299,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowle
 	if state != change.Accepted { // otherwise the member has them
 		m.writeFloors(p.Number, floors)
 	}
-	m.restore(func(plan uint64) bool { return plan != p.Number })
+	m.restore()
 	m.follow(p, frozen, from)
 	for _, older := range m.Plans {
 		if older.Number < p.Number && older.Open() {
@@ -344,9 +344,6 @@ func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 	other := m.Others[p.Number]
 	for name, id := range m.Rows {
 		b := m.begin(p.Number, name)
-		if b.Saved != nil {
-			id = *b.Saved
-		}
 		b.Floor = max(b.Floor, other, id)
 		m.Rows[name] = b.Floor
 		if p.Interleave == segment.InSteps { // a row always stands at one of the member's own numbers
@@ -359,7 +356,6 @@ func (m *Member) follow(p *change.Plan, frozen bool, from []change.Knowledge) {
 		if start.Plan != p.Number {
 			continue
 		}
-		b.Saved = nil
 		for _, giver := range p.Members {
 			granted := uint64(0)
 			if frozen && giver.ID == m.ID { // otherwise no other member may have recorded it
