@@ -134,7 +134,7 @@ func (c *Coordinator) identify(looks map[string]Look) error {
 }
 
 // number makes the number of the plan one that no server has seen. A server that comes from
-// elsewhere is refused.
+// elsewhere is refused. Whether another change is open Promise finds.
 func (c *Coordinator) number(looks map[string]Look) error {
 	for _, m := range c.plan.everyone() {
 		t, there := looks[m.Address]
@@ -142,10 +142,7 @@ func (c *Coordinator) number(looks map[string]Look) error {
 			continue
 		}
 		old := HasMember(c.plan.Previous, m.ID)
-		if i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.Number == t.Plan }); old && t.Plan > c.base && i >= 0 {
-			return InProgress(&t.Plans[i]) // another coordinator was faster
-		}
-		if old && t.Plan != c.base { // what others gave before that is not among what it gave
+		if old && t.Plan != c.base { // what others gave before that is not among what it gave, or another coordinator was faster
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s obeys plan %d, and plan %d is in force", m.Address, t.Plan, c.base),
 				Remedy:  "have all members be reached, and say the same again",
@@ -154,9 +151,6 @@ func (c *Coordinator) number(looks map[string]Look) error {
 		mine := old || len(t.Plans) == 0
 		for i := range t.Plans {
 			p := &t.Plans[i]
-			if p.Number > c.base && p.State != Aborted && old {
-				return InProgress(p)
-			}
 			c.plan.Number = max(c.plan.Number, p.Number+1)
 			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return HasMember(c.plan.Previous, o.ID) })
 		}
