@@ -113,7 +113,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		now := plans[numbers[rng.IntN(len(numbers))]]
 		at := slices.IndexFunc(m.plans, func(p *sequence.Plan) bool { return p.UUID == now.UUID })
 		p, ballot = m.plans[at], now.Ballot
-		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.Overtaken: {2, 8, 10}, change.InForce: {0, 8, 9}}[now.State]
+		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.InForce: {0, 8, 9}}[now.State]
 		if rng.IntN(3) > 0 {
 			kind = fitting[rng.IntN(len(fitting))]
 		}

@@ -51,8 +51,6 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		case err != nil: // what is promised there, if anything is, nobody hears of
 			at.Err = fmt.Errorf("take over the change: %w", err)
 			continue
-		case was == Overtaken:
-			return false, ErrTakenOver
 		case was == InForce:
 			decided = true
 		}

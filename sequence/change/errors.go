@@ -33,10 +33,11 @@ var ErrTakenOver error = &Error{
 	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
 }
 
-// InProgress is the error where a server knows another change than the one that it is asked of.
+// InProgress is the error where a server knows another change than the one that it is asked of, or
+// obeys a newer plan.
 func InProgress(p *Plan) error {
 	if p.State == InForce {
-		return &Error{Finding: fmt.Sprintf("change %s from %s was made in the same moment", p.UUID, p.Coordinator), Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS"}
+		return ErrTakenOver
 	}
 	return &Error{
 		Finding: fmt.Sprintf("change %s from %s in progress, since %s UTC: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),

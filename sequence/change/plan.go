@@ -20,9 +20,6 @@ const (
 	InForce = "in force"
 	// Aborted: this member never accepts the plan, and goes on as before.
 	Aborted = "aborted"
-	// Overtaken: this member obeys a newer plan, and does not know what became of this change.
-	// Others can tell.
-	Overtaken = "overtaken"
 )
 
 // Plan says which sequence servers there are and how they divide the numbers. Plans are
@@ -167,18 +164,12 @@ func Find(all []Plan, uuid string) *Plan {
 // base, which who drafted p may not know of, even if it has ended, or an aborted one that has the
 // number; nil if there is none.
 func (p *Plan) Meets(all []Plan, base uint64) (other *Plan) {
-	for i := range all {
-		switch o := &all[i]; {
-		case o.UUID == p.UUID:
-		case o.Number > base && o.State != Aborted:
-			if other == nil || other.State == Aborted || o.Number > other.Number {
-				other = o
-			}
-		case o.Number == p.Number && other == nil:
-			other = o
+	for i := range slices.Backward(all) { // by number
+		if o := &all[i]; o.UUID != p.UUID && (o.Number > base && o.State != Aborted || o.Number == p.Number) {
+			return o
 		}
 	}
-	return other
+	return nil
 }
 
 // ObeysAnother reports whether a member of a plan in force obeys another one of its number. First

@@ -67,9 +67,9 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		if err := s.Plans.SaveMembership(ctx, tx, is); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
-		if err != nil {
-			return fmt.Errorf("end older changes: %w", err)
+		// It does not know what became of older changes. Others can tell, and this one is no veto.
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Plan+" WHERE `number` < ?", p.Number); err != nil {
+			return fmt.Errorf("remove older plans: %w", err)
 		}
 		// Not the whole row: a coordinator may be at work there, and goes by what was promised.
 		return s.setState(ctx, tx, p.Number, change.InForce)
@@ -83,9 +83,6 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 	}
 	return nil
 }
-
-// openStates are those of a change that has yet to be ended, as SQL has them.
-const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
 
 // LetGo implements [change.Settler].
 func (s Store) LetGo(ctx context.Context, p *change.Plan, abandoned bool) error {

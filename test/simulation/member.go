@@ -301,11 +301,8 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowle
 	}
 	m.restore()
 	m.follow(p, frozen, from)
-	for _, older := range m.Plans {
-		if older.Number < p.Number && older.Open() {
-			older.State = change.Overtaken
-		}
-	}
+	maps.DeleteFunc(m.Plans, func(number uint64, _ *change.Plan) bool { return number < p.Number })
+	maps.DeleteFunc(m.Others, func(number, _ uint64) bool { return number < p.Number })
 	if state != "" {
 		m.Plans[p.Number].State = change.InForce
 		return
