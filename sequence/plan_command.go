@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -52,10 +51,8 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 		if v := s.members.First(); v.Grouped() { // several are no groups
 			return &members.GroupError{Name: v.Name()}
 		}
-		if s.members.Now().Number == 0 && len(s.members.Now().Members) > 1 {
-			if now, _, err := c.Current(); err != nil || now.Number == 0 {
-				return errors.Join(err, s.members.Undivided())
-			}
+		if now, _, err := c.Current(); err == nil && now.Number == 0 && len(now.Members) > 1 {
+			return s.members.Undivided()
 		}
 		return c.Change(asked)
 	})

@@ -124,7 +124,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		Others: uint64(rng.IntN(40)),
 	}
 	holders := change.Holders{Unasked: []string{"", "third:3306"}[rng.IntN(2)]}
-	step := func(name string, f func(s change.Stepper) error) deed {
+	step := func(name string, f func(s change.Store) error) deed {
 		return deed{name + what, func(s modelStore) string { return outcomeOf(f(s)) }}
 	}
 	switch kind {
@@ -147,7 +147,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 			return fmt.Sprintf("%+v %s", given.Names, outcomeOf(err))
 		}}
 	case 6, 7:
-		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot, floors, holders) })
+		return step("accept", func(s change.Store) error { return s.Accept(ctx, p, ballot, floors, holders) })
 	case 8:
 		abandoned := rng.IntN(2) == 0
 		return deed{fmt.Sprintf("let go, left %v%s", abandoned, what), func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p, abandoned)) }}

@@ -52,7 +52,8 @@ func (e *planEstate) endLeft(ctx context.Context, other *sequence.Sequences) (no
 			_, err = c.End(open)
 		}
 		if err == nil {
-			_, _, err = c.Again()
+			_ = c.Close()
+			_, _, err = c.Current()
 		}
 		return err
 	})

@@ -19,25 +19,17 @@ func (c *Coordinator) newBallot(seen uint64) uint64 {
 	return (seen>>32+1)<<32 | uint64(c.config.Random())
 }
 
-// sameServers passes over a server at a member's address that is another one, set up there since:
-// it knows nothing of what the member has accepted and given. It returns the highest ballot that
-// the others have promised for the change.
-func (c *Coordinator) sameServers() (highest uint64) {
-	for _, m := range c.reports(c.plan.everyone()) {
-		if m.Member.ID != "" && m.ID != m.Member.ID {
-			c.met[m.Member.Address].Err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Member.Address, m.ID, m.Member.ID)
-		} else if known := Find(m.Plans, c.plan.UUID); known != nil {
-			highest = max(highest, known.Ballot)
-		}
-	}
-	return highest
-}
-
 // takeOver makes this the coordinator of a change that another began, or whose outcome it does not
 // know. From then on the other one changes nothing. decided reports whether the change is decided.
 // If not, a member that stays has not accepted it, and never will.
 func (c *Coordinator) takeOver() (decided bool, err error) {
-	c.ballot, c.base = c.newBallot(c.sameServers()), c.plan.Number
+	highest := uint64(0)
+	for _, m := range c.reports(c.plan.everyone()) {
+		if known := Find(m.Plans, c.plan.UUID); known != nil {
+			highest = max(highest, known.Ballot)
+		}
+	}
+	c.ballot, c.base = c.newBallot(highest), c.plan.Number
 	accepted, never, forgot := 0, false, ""
 	for _, m := range c.plan.everyone() {
 		at := c.at(m.Address)

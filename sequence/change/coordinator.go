@@ -82,7 +82,8 @@ func (c *Coordinator) Change(asked Change) error {
 		if made, err := c.End(open); made || err != nil {
 			return err
 		}
-		now, open, err = c.Again()
+		_ = c.Close() // one that was away may be reached by now
+		now, open, err = c.Current()
 	}
 	switch {
 	case err != nil:
@@ -91,8 +92,8 @@ func (c *Coordinator) Change(asked Change) error {
 		return InProgress(open)
 	}
 	ask := slices.Concat(now.Members, now.Previous)
-	if asked.Add != "" { // that one may have seen changes that came to nothing, too
-		ask = append(ask, Member{Address: asked.Add})
+	if asked.Add != "" { // it may have seen changes that came to nothing, and have been set up anew after it was removed
+		ask = slices.Insert(ask, 0, Member{Address: asked.Add})
 	}
 	met := c.reports(ask)
 	if err := errors.Join(Reconcile(c.ctx, met, &now, nil, nil)...); err != nil {
@@ -115,13 +116,6 @@ func (c *Coordinator) Change(asked Change) error {
 		return c.undo(err)
 	}
 	return c.begin()
-}
-
-// Again is Current after something was ended. A server that was away may be reached by now.
-func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
-	_ = c.Close()
-	c.plan, c.base, c.ballot, c.unasked = Plan{}, 0, 0, Member{}
-	return c.Current()
 }
 
 // End ends a change that another began: it finishes one that is decided, which made tells, and

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,25 +36,16 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 			return err
 		}
 	}
-	for _, check := range []func(map[string]Look) error{c.identify, c.number} {
-		if err := check(looks); err != nil {
-			return err
-		}
-	}
+	err = cmp.Or(c.identify(looks), c.number(looks))
 	for _, m := range c.plan.everyone() {
-		if err := c.plan.refuseSingles(looks[m.Address].Sequences); err != nil {
-			return err
-		}
+		err = cmp.Or(err, c.plan.refuseSingles(looks[m.Address].Sequences))
 	}
-	return c.plan.checkWriters(c.asked, &c.config)
+	return cmp.Or(err, c.plan.checkWriters(c.asked, &c.config))
 }
 
 // planFor returns the plan that a change leads to. Its number, and the ids of its members, are
 // found when they are asked.
 func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
-	if asked.Add != "" && asked.Force {
-		return p, define.BadOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
-	}
 	previous := now.Members
 	p = Plan{
 		Number: now.Number + 1, State: Proposed, Coordinator: config.Host,
@@ -65,36 +57,29 @@ func planFor(now *Plan, asked Change, config *Config) (p Plan, err error) {
 		}
 	}
 	p.Members = slices.Clone(previous)
-	has := func(address string) int {
-		return slices.IndexFunc(p.Members, func(m Member) bool { return m.Address == address })
-	}
+	first, isMember := previous[0].Address, HasAddress(previous, cmp.Or(asked.Add, asked.Remove))
 	switch {
+	case asked.Add != "" && asked.Force:
+		err = define.BadOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
+	case asked.Add != "" && isMember:
+		err = define.BadOption("sequence server %s is a member already", asked.Add)
+	case asked.Add != "" && isLocal(first) != isLocal(asked.Add):
+		err = define.BadOption("sequence servers %s and %s: one of these addresses is of one machine alone, and all proxies use both: "+
+			"name both by addresses that all proxies reach; that of the first stands in the configuration", first, asked.Add)
+	case asked.Add != "" && len(previous) >= MaxMembers:
+		err = define.BadOption("there are %d sequence servers already, which is the most; remove one first", len(previous))
 	case asked.Add != "":
-		if has(asked.Add) >= 0 {
-			return p, define.BadOption("sequence server %s is a member already", asked.Add)
-		}
-		if first := previous[0].Address; isLocal(first) != isLocal(asked.Add) {
-			return p, define.BadOption("sequence servers %s and %s: one of these addresses is of one machine alone, and all proxies use both: "+
-				"name both by addresses that all proxies reach; that of the first stands in the configuration", first, asked.Add)
-		}
-		if len(p.Members) >= MaxMembers {
-			return p, define.BadOption("there are %d sequence servers already, which is the most; remove one first", len(p.Members))
-		}
 		p.Members = append(p.Members, Member{Address: asked.Add})
-	case asked.Remove != "":
-		i := has(asked.Remove)
-		switch {
-		case i < 0:
-			return p, define.BadOption("sequence server %s is no member; there are %s", asked.Remove, Addresses(p.Members))
-		case len(p.Members) == 1:
-			return p, define.BadOption("sequence server %s is the only one; add another one first", asked.Remove)
-		}
-		if asked.Above > 0 && p.hasCeilings(config) {
-			return p, define.BadOption("ABOVE n is for a server where applications count; the others know how far %s may go: leave ABOVE out", asked.Remove)
-		}
-		p.Members = slices.Delete(p.Members, i, i+1)
+	case !isMember:
+		err = define.BadOption("sequence server %s is no member; there are %s", asked.Remove, Addresses(previous))
+	case len(previous) == 1:
+		err = define.BadOption("sequence server %s is the only one; add another one first", asked.Remove)
+	case asked.Above > 0 && p.hasCeilings(config):
+		err = define.BadOption("ABOVE n is for a server where applications count; the others know how far %s may go: leave ABOVE out", asked.Remove)
+	default:
+		p.Members = slices.DeleteFunc(p.Members, func(m Member) bool { return m.Address == asked.Remove })
 	}
-	return p, nil
+	return p, err
 }
 
 // isLocal reports whether an address is one of the same machine: it means another one elsewhere.
@@ -109,16 +94,8 @@ func (c *Coordinator) identify(looks map[string]Look) error {
 	p := &c.plan
 	for _, list := range [][]Member{p.Previous, p.Members} {
 		for i := range list {
-			m := &list[i]
-			is, there := looks[m.Address]
-			switch {
-			case there && m.ID != "" && m.ID != is.ID:
-				return &Error{
-					Finding: fmt.Sprintf("at %s there is another sequence server than the plan's: %s, not %s", m.Address, is.ID, m.ID),
-					Remedy:  "bring the one back that was there, or remove it by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE while that address does not answer, and add the new one",
-				}
-			case there:
-				m.ID = is.ID
+			if m := &list[i]; m.ID == "" {
+				m.ID = looks[m.Address].ID
 			}
 		}
 	}

@@ -232,6 +232,23 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		{"a member that was set up anew is taken out as one that does not answer", func(t *testing.T) *estate {
+			e := blocks(3, 3)
+			e.asked = change.Change{Remove: address(2), Force: true}
+			p := proxy(e)
+			e.Members[2] = simulation.NewMember(address(2))
+			e.Members[2].ID = "another"
+			c := e.Change("coordinator", change.Change{Remove: address(2)})
+			c.Run()
+			wantText(t, c.Err, address(2), "another sequence server", "FORCE")
+			c = e.coordinator(1)
+			c.Run()
+			if c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			p.TakeAll(name, 9)
+			return e
+		}},
 		// The dead one is the home of an ORDER sequence. Removing it takes FORCE. A home that comes
 		// back asks the others before it gives.
 		{"the home of an ORDER sequence is not taken out without a word", func(t *testing.T) *estate {

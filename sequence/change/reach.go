@@ -84,6 +84,9 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 			ask = slices.Concat(ask, open.Members, open.Previous)
 		}
 		ask = slices.DeleteFunc(ask, func(m Member) bool { return HasAddress(asked, m.Address) })
+		for i := range ask {
+			ask[i].ID = "" // whichever server is there now
+		}
 	}
 	if now.Number == 0 {
 		now.Members = inUse
@@ -102,7 +105,9 @@ func (c *Coordinator) Said(address string) (Report, error) {
 	return at.Report, at.Err
 }
 
-// reports asks members which plans they know, each once. One that does not answer is away.
+// reports asks members which plans they know, each once. One that does not answer is away. So is one
+// in whose place there is another server now, set up there since: that knows nothing of what the
+// member has accepted and given.
 func (c *Coordinator) reports(members []Member) (all []Met) {
 	var addresses []string
 	for _, m := range members {
@@ -114,7 +119,10 @@ func (c *Coordinator) reports(members []Member) (all []Met) {
 		if at.Err != nil || slices.Contains(addresses[:i], m.Address) {
 			continue
 		}
-		if at.Report, at.Err = at.Store.Report(c.ctx); at.Err == nil {
+		if at.Report, at.Err = at.Store.Report(c.ctx); at.Err == nil && m.ID != "" && m.ID != at.ID {
+			at.Err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Address, at.ID, m.ID)
+		}
+		if at.Err == nil {
 			at.Member = m
 			all = append(all, *at)
 		}

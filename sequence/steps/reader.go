@@ -10,7 +10,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Report implements [change.Reader].
+// Report implements [change.Store].
 func (s Store) Report(ctx context.Context) (said change.Report, err error) {
 	conn, err := s.Conn(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s Store) Report(ctx context.Context) (said change.Report, err error) {
 	return said, err
 }
 
-// Look implements [change.Reader].
+// Look implements [change.Store].
 func (s Store) Look(ctx context.Context) (is change.Look, err error) {
 	if _, err = s.Plans.MemberID(ctx, s.Pool()); err != nil {
 		return is, err
@@ -54,7 +54,7 @@ type handover struct {
 	proxies     []store.Proxy
 }
 
-// Knowledge implements [change.Reader]. Definitions count from those that were members so far, and
+// Knowledge implements [change.Store]. Definitions count from those that were members so far, and
 // proxies from those that accepted, who have all.
 func (s Store) Knowledge(ctx context.Context, p *change.Plan) (has change.Knowledge, err error) {
 	var h handover

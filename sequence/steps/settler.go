@@ -12,7 +12,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Obey implements [change.Settler]. Each row is set to the member's first position above the
+// Obey implements [change.Store]. Each row is set to the member's first position above the
 // floors, and above what it gave itself.
 func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, all []change.Knowledge) error {
 	var theirs handover
@@ -84,7 +84,7 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 	return nil
 }
 
-// LetGo implements [change.Settler].
+// LetGo implements [change.Store].
 func (s Store) LetGo(ctx context.Context, p *change.Plan, abandoned bool) error {
 	open := false
 	err := s.Transact(ctx, func(tx *sql.Tx) error {

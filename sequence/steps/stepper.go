@@ -12,7 +12,7 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Promise implements [change.Stepper].
+// Promise implements [change.Store].
 func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		now, all, err := s.lockPlan(ctx, tx, p)
@@ -24,7 +24,7 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 				return change.InProgress(other)
 			}
 			if base == p.Number {
-				return nil // see change.Stepper
+				return nil // see change.Store
 			}
 			proposed := *p
 			proposed.State, proposed.Ballot = change.Proposed, ballot
@@ -40,7 +40,7 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 	return was, err
 }
 
-// Freeze implements [change.Stepper]. The end of the column stops everybody, on whatever snapshot
+// Freeze implements [change.Store]. The end of the column stops everybody, on whatever snapshot
 // he reads: a number added to it is error 1690, for applications that count in the table as for
 // proxies that know of no plan. From then on all is as it is read here: what the rows held, how far
 // a name without a row may have gone, the tombstones of what was dropped, and the ceilings that
@@ -105,7 +105,7 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 	return given, err
 }
 
-// Accept implements [change.Stepper].
+// Accept implements [change.Store].
 func (s Store) Accept(ctx context.Context, p *change.Plan, ballot uint64, all change.Floors, holders change.Holders) error {
 	return s.step(ctx, p, ballot, change.Frozen, func(tx *sql.Tx) error {
 		if err := s.writeFloors(ctx, tx, p.Number, all); err != nil {

@@ -15,7 +15,7 @@ type Store struct {
 // Close implements [change.Store].
 func (Store) Close() error { return nil }
 
-// Report implements [change.Reader].
+// Report implements [change.Store].
 func (s Store) Report(context.Context) (t change.Report, err error) {
 	err = s.Actor.do(s.Member, "report", func() error {
 		t = s.Member.report()
@@ -24,7 +24,7 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 	return t, err
 }
 
-// Look implements [change.Reader].
+// Look implements [change.Store].
 func (s Store) Look(context.Context) (is change.Look, err error) {
 	err = s.Actor.do(s.Member, "look", func() error {
 		is = change.Look{Report: s.Member.report(), Sequences: s.Member.sequences()}
@@ -33,7 +33,7 @@ func (s Store) Look(context.Context) (is change.Look, err error) {
 	return is, err
 }
 
-// Knowledge implements [change.Reader].
+// Knowledge implements [change.Store].
 func (s Store) Knowledge(_ context.Context, p *change.Plan) (brings change.Knowledge, err error) {
 	err = s.Actor.do(s.Member, "knowledge", func() error {
 		brings = s.Member.knowledge(p)
@@ -45,7 +45,7 @@ func (s Store) Knowledge(_ context.Context, p *change.Plan) (brings change.Knowl
 	return brings, err
 }
 
-// Promise implements [change.Stepper].
+// Promise implements [change.Store].
 func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
 	err = s.Actor.do(s.Member, "promise", func() (err error) {
 		was, err = s.Member.promise(p, base, ballot, s.faults())
@@ -57,7 +57,7 @@ func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (
 	return was, err
 }
 
-// Freeze implements [change.Stepper].
+// Freeze implements [change.Store].
 func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
 	if s.faults().ForgetsMissing {
 		missing = ""
@@ -69,7 +69,7 @@ func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64, missing 
 	return given, err
 }
 
-// Accept implements [change.Stepper].
+// Accept implements [change.Store].
 func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors, holders change.Holders) error {
 	if s.faults().ForgetsHolders {
 		holders = change.Holders{}
@@ -77,7 +77,7 @@ func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all chan
 	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, holders, s.faults()) })
 }
 
-// Obey implements [change.Settler].
+// Obey implements [change.Store].
 func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, from []change.Knowledge) error {
 	return s.Actor.write(s.Member, "obey", func() error {
 		s.Member.obey(p, floors, from)
@@ -85,7 +85,7 @@ func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, fro
 	})
 }
 
-// LetGo implements [change.Settler].
+// LetGo implements [change.Store].
 func (s Store) LetGo(_ context.Context, p *change.Plan, abandoned bool) error {
 	return s.Actor.write(s.Member, "let go", func() error {
 		s.Member.letGo(p, abandoned)
