@@ -118,6 +118,8 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 			kind = fitting[rng.IntN(len(fitting))]
 		}
 	}
+	asked := *p
+	asked.Ballot, p = ballot, &asked
 	what := fmt.Sprintf(" plan %d %s, base %d, ballot %d", p.Number, p.UUID, base, ballot)
 	floors := change.Floors{
 		Named:  []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Ceiling: 600}, {Name: "albums", Floor: 3, Ceiling: 40}},
@@ -130,7 +132,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	switch kind {
 	case 0, 1, 2:
 		return deed{"promise" + what, func(s modelStore) string {
-			was, err := s.Promise(ctx, p, base, ballot)
+			was, err := s.Promise(ctx, p, base)
 			if other := new(change.Error); errors.As(err, &other) && !errors.Is(err, change.ErrTakenOver) {
 				return "other " + strings.Fields(other.Finding)[1] // the uuid
 			}
@@ -142,12 +144,12 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 3, 4, 5:
 		missing := []string{"", "other", "third"}[rng.IntN(3)]
 		return deed{"freeze" + what, func(s modelStore) string {
-			given, err := s.Freeze(ctx, p, ballot, missing)
+			given, err := s.Freeze(ctx, p, missing)
 			slices.SortFunc(given.Names, func(a, b change.Gave) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			return fmt.Sprintf("%+v %s", given.Names, outcomeOf(err))
 		}}
 	case 6, 7:
-		return step("accept", func(s change.Store) error { return s.Accept(ctx, p, ballot, floors, holders) })
+		return step("accept", func(s change.Store) error { return s.Accept(ctx, p, floors, holders) })
 	case 8:
 		abandoned := rng.IntN(2) == 0
 		return deed{fmt.Sprintf("let go, left %v%s", abandoned, what), func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p, abandoned)) }}

@@ -29,14 +29,14 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 			highest = max(highest, known.Ballot)
 		}
 	}
-	c.ballot, c.base = c.newBallot(highest), c.plan.Number
+	c.plan.Ballot, c.base = c.newBallot(highest), c.plan.Number
 	accepted, never, forgot := 0, false, ""
 	for _, m := range c.plan.everyone() {
 		at := c.at(m.Address)
 		if at.Err != nil {
 			continue
 		}
-		was, err := at.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		was, err := at.Promise(c.ctx, &c.plan, c.base)
 		switch {
 		case errors.Is(err, ErrTakenOver):
 			return false, fmt.Errorf("take over the change on %s: %w", m.Address, err)

@@ -38,10 +38,9 @@ type Coordinator struct {
 	config  Config
 	ctx     context.Context // of the command, or what goes on behind it
 
-	asked  Change
-	plan   Plan   // that the change leads to; the one in force where there is no change
-	base   uint64 // number of the plan in force that it was drafted from
-	ballot uint64 // under which this coordinator writes
+	asked Change
+	plan  Plan   // that the change leads to; the one in force where there is no change
+	base  uint64 // number of the plan in force that it was drafted from
 	// members were asked to accept the plan: it may be decided
 	accepting bool
 
@@ -138,10 +137,10 @@ func (c *Coordinator) End(open *Plan) (made bool, err error) {
 // decide takes the steps that lead to the decision, each on all members before the next. In the
 // same order for all coordinators: so of several at once exactly one gets its plan proposed.
 func (c *Coordinator) decide() error {
-	c.ballot = c.newBallot(0)
+	c.plan.Ballot = c.newBallot(0)
 	everyone := c.plan.everyone()
 	err := c.step(Proposed, everyone, func(s Store) error {
-		_, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		_, err := s.Promise(c.ctx, &c.plan, c.base)
 		return err
 	})
 	if err != nil {
@@ -154,7 +153,7 @@ func (c *Coordinator) decide() error {
 	var all []Given
 	holders := Holders{Unasked: c.unasked.Address}
 	err = c.step(Frozen, everyone, func(s Store) error {
-		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, missing)
+		given, err := s.Freeze(c.ctx, &c.plan, missing)
 		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
 		return err
 	})
@@ -169,7 +168,7 @@ func (c *Coordinator) decide() error {
 	// then, and who finishes the change gets them from one of these.
 	floors := floorsOf(all, c.asked.Above, c.config.Ahead)
 	c.accepting = true
-	return c.step(Accepted, c.plan.staying(), func(s Store) error { return s.Accept(c.ctx, &c.plan, c.ballot, floors, holders) })
+	return c.step(Accepted, c.plan.staying(), func(s Store) error { return s.Accept(c.ctx, &c.plan, floors, holders) })
 }
 
 // begin starts the plan, which is decided, on all members that can be reached. One that is away

@@ -22,10 +22,7 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 	}
 	c.plan.UUID = uuid.NewString()
 	looks := make(map[string]Look)
-	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
-		if _, looked := looks[m.Address]; looked {
-			continue
-		}
+	for _, m := range c.plan.everyone() {
 		at := c.at(m.Address)
 		if at.Err == nil {
 			looks[m.Address], err = at.Look(c.ctx)

@@ -34,8 +34,8 @@ type Plan struct {
 	Block       uint64   // numbers in a block; 0 with segment.InSteps
 	Members     []Member // by position
 	Previous    []Member // of the plan before, by position
-	// Ballot is the highest that the member has promised. Who writes under a lower one changes
-	// nothing there any more.
+	// Ballot is the highest that the member has promised, and of a coordinator the one under which it
+	// writes. Who writes under a lower one changes nothing there any more.
 	Ballot uint64
 	// Away are the addresses of servers that could not be told that it is in force, for who made it.
 	Away []string

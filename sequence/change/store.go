@@ -23,23 +23,23 @@ type Store interface {
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
 
 	// Promise, Freeze and Accept are the steps of a change until it is decided. But for the first each
-	// does nothing unless the server has promised this ballot, and no later one: then it returns
+	// does nothing unless the server has promised the ballot of p, and no later one: then it returns
 	// ErrTakenOver.
 
-	// Promise has the server obey no lower ballot than this, and returns the state of the change
+	// Promise has the server obey no lower ballot than that of p, and returns the state of the change
 	// there. It is "" on a server that does not know the change. That writes the plan down if base is
 	// the plan that it was drafted from. For who takes over, base is the plan's own number, and
 	// nothing is written: a server that has forgotten that it accepted would pass for one that never
 	// did. Errors: ErrTakenOver if it has promised a higher ballot, InProgress if it knows another
 	// plan above base, or of that number.
-	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
+	Promise(ctx context.Context, p *Plan, base uint64) (was string, err error)
 	// Freeze has all rows stand at the end of their column, and saves where they stood. It returns
 	// what the server gave at most of each name, and the ceilings that it has recorded for a member
 	// that is missing, unless the id of that is empty.
-	Freeze(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
+	Freeze(ctx context.Context, p *Plan, missing string) (Given, error)
 	// Accept writes down where the plan begins, and who may hold numbers then, and has the server
 	// accept it. It never takes that back.
-	Accept(ctx context.Context, p *Plan, ballot uint64, all Floors, holders Holders) error
+	Accept(ctx context.Context, p *Plan, all Floors, holders Holders) error
 
 	// Obey and LetGo bring a server to what was decided. Whoever does that comes to the same, so that no
 	// ballot is needed.

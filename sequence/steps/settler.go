@@ -35,9 +35,7 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 			return err
 		}
 		if state == "" {
-			now = *p
-			now.State, now.Ballot = change.InForce, 0
-			if err := s.Plans.Save(ctx, tx, &now); err != nil {
+			if err := s.Plans.Save(ctx, tx, p); err != nil {
 				return err
 			}
 		}

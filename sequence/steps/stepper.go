@@ -13,7 +13,7 @@ import (
 )
 
 // Promise implements [change.Store].
-func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
+func (s Store) Promise(ctx context.Context, p *change.Plan, base uint64) (was string, err error) {
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		now, all, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
@@ -26,15 +26,13 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 			if base == p.Number {
 				return nil // see change.Store
 			}
-			proposed := *p
-			proposed.State, proposed.Ballot = change.Proposed, ballot
-			return s.Plans.Insert(ctx, tx, &proposed)
+			return s.Plans.Insert(ctx, tx, p)
 		}
-		if now.Ballot > ballot {
+		if now.Ballot > p.Ballot {
 			return change.ErrTakenOver
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
-			ballot, p.Coordinator, p.Number)
+			p.Ballot, p.Coordinator, p.Number)
 		return err
 	})
 	return was, err
@@ -45,8 +43,8 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base, ballot uint64)
 // proxies that know of no plan. From then on all is as it is read here: what the rows held, how far
 // a name without a row may have gone, the tombstones of what was dropped, and the ceilings that
 // this one has recorded for a member that is missing.
-func (s Store) Freeze(ctx context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
-	err = s.step(ctx, p, ballot, change.Proposed, func(tx *sql.Tx) error {
+func (s Store) Freeze(ctx context.Context, p *change.Plan, missing string) (given change.Given, err error) {
+	err = s.step(ctx, p, change.Proposed, func(tx *sql.Tx) error {
 		// First, so that nobody is waited for who waits for this.
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
@@ -106,8 +104,8 @@ func (s Store) gave(ctx context.Context, tx *sql.Tx, p *change.Plan, missing str
 }
 
 // Accept implements [change.Store].
-func (s Store) Accept(ctx context.Context, p *change.Plan, ballot uint64, all change.Floors, holders change.Holders) error {
-	return s.step(ctx, p, ballot, change.Frozen, func(tx *sql.Tx) error {
+func (s Store) Accept(ctx context.Context, p *change.Plan, all change.Floors, holders change.Holders) error {
+	return s.step(ctx, p, change.Frozen, func(tx *sql.Tx) error {
 		if err := s.writeFloors(ctx, tx, p.Number, all); err != nil {
 			return err
 		}

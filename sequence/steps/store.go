@@ -29,13 +29,13 @@ func (s Store) lockPlan(ctx context.Context, tx *sql.Tx, p *change.Plan) (now ch
 
 // step runs a step of a change in one transaction, on a member where the change is in a state,
 // unless another coordinator has taken over.
-func (s Store) step(ctx context.Context, p *change.Plan, ballot uint64, from string, step func(tx *sql.Tx) error) error {
+func (s Store) step(ctx context.Context, p *change.Plan, from string, step func(tx *sql.Tx) error) error {
 	return s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		if now.State != from || now.Ballot != ballot && !planted.Fault(planted.Ballot) {
+		if now.State != from || now.Ballot != p.Ballot && !planted.Fault(planted.Ballot) {
 			return change.ErrTakenOver
 		}
 		return step(tx)

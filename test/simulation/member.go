@@ -96,7 +96,7 @@ func (m *Member) begin(plan uint64, name string) *Begin {
 	return b
 }
 
-func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (was string, err error) {
+func (m *Member) promise(p *change.Plan, base uint64, faults *Faults) (was string, err error) {
 	now := m.Plans[p.Number]
 	switch {
 	case now == nil || now.UUID != p.UUID:
@@ -107,20 +107,19 @@ func (m *Member) promise(p *change.Plan, base, ballot uint64, faults *Faults) (w
 			return "", nil
 		}
 		made := *p
-		made.State, made.Ballot = change.Proposed, ballot
 		m.Plans[p.Number] = &made
 		return "", nil
-	case now.Ballot > ballot:
+	case now.Ballot > p.Ballot:
 		return "", change.ErrTakenOver
 	}
-	now.Ballot, now.Coordinator = ballot, p.Coordinator
+	now.Ballot, now.Coordinator = p.Ballot, p.Coordinator
 	return now.State, nil
 }
 
-// fenced returns the plan on the member if this ballot may still write.
-func (m *Member) fenced(p *change.Plan, ballot uint64, faults *Faults) (*change.Plan, error) {
+// fenced returns the plan on the member if the ballot of p may still write.
+func (m *Member) fenced(p *change.Plan, faults *Faults) (*change.Plan, error) {
 	now := m.Plans[p.Number]
-	if now == nil || now.UUID != p.UUID || now.Ballot != ballot && !faults.NoBallot {
+	if now == nil || now.UUID != p.UUID || now.Ballot != p.Ballot && !faults.NoBallot {
 		return nil, change.ErrTakenOver
 	}
 	return now, nil
@@ -154,8 +153,8 @@ func (m *Member) save(plan uint64) {
 	}
 }
 
-func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *Faults) (given change.Given, err error) {
-	now, err := m.fenced(p, ballot, faults)
+func (m *Member) freeze(p *change.Plan, missing string, faults *Faults) (given change.Given, err error) {
+	now, err := m.fenced(p, faults)
 	if err != nil {
 		return given, err
 	}
@@ -213,8 +212,8 @@ func (m *Member) writeFloors(plan uint64, all change.Floors) {
 	}
 }
 
-func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holders change.Holders, faults *Faults) error {
-	now, err := m.fenced(p, ballot, faults)
+func (m *Member) accept(p *change.Plan, all change.Floors, holders change.Holders, faults *Faults) error {
+	now, err := m.fenced(p, faults)
 	if err != nil {
 		return err
 	}
@@ -308,7 +307,7 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowle
 		return
 	}
 	now := *p
-	now.State, now.Ballot = change.InForce, 0
+	now.State = change.InForce
 	m.Plans[p.Number] = &now
 }
 

@@ -46,9 +46,9 @@ func (s Store) Knowledge(_ context.Context, p *change.Plan) (brings change.Knowl
 }
 
 // Promise implements [change.Store].
-func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
+func (s Store) Promise(_ context.Context, p *change.Plan, base uint64) (was string, err error) {
 	err = s.Actor.do(s.Member, "promise", func() (err error) {
-		was, err = s.Member.promise(p, base, ballot, s.faults())
+		was, err = s.Member.promise(p, base, s.faults())
 		return err
 	})
 	if was != "" && s.faults().ThawsBeforeVote {
@@ -58,23 +58,23 @@ func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (
 }
 
 // Freeze implements [change.Store].
-func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
+func (s Store) Freeze(_ context.Context, p *change.Plan, missing string) (given change.Given, err error) {
 	if s.faults().ForgetsMissing {
 		missing = ""
 	}
 	err = s.Actor.write(s.Member, "freeze", func() (err error) {
-		given, err = s.Member.freeze(p, ballot, missing, s.faults())
+		given, err = s.Member.freeze(p, missing, s.faults())
 		return err
 	})
 	return given, err
 }
 
 // Accept implements [change.Store].
-func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors, holders change.Holders) error {
+func (s Store) Accept(_ context.Context, p *change.Plan, all change.Floors, holders change.Holders) error {
 	if s.faults().ForgetsHolders {
 		holders = change.Holders{}
 	}
-	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, holders, s.faults()) })
+	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, all, holders, s.faults()) })
 }
 
 // Obey implements [change.Store].
