@@ -1,6 +1,9 @@
 package change
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"seqproxy/sequence/segment"
@@ -9,10 +12,7 @@ import (
 // floorsOf returns where a plan begins, by what frozen members gave. above is the operator's word,
 // or 0: no member gives that number, nor one below.
 func floorsOf(all []Given, above, ahead uint64) Floors {
-	var floors []Floor
-	rows := make(map[string]bool)
-	ends := make(map[string]uint64) // by folded name
-	ticks := make(map[string]bool)
+	rows, ticks, ends := make(map[string]bool), make(map[string]bool), make(map[string]uint64) // by folded name
 	end := uint64(1<<64 - 1)
 	for _, given := range all {
 		end = min(end, given.End)
@@ -23,18 +23,10 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 		}
 		for _, one := range given.Sequences {
 			name := Folded(one.Name)
-			if known, ok := ends[name]; !ok || one.End < known {
-				ends[name] = one.End
-			}
+			ends[name] = min(one.End, cmp.Or(ends[name], one.End))
 		}
 	}
-	endOf := func(name string) uint64 {
-		if last, ok := ends[Folded(name)]; ok {
-			return last
-		}
-		return end
-	}
-	at := make(map[string]int)
+	highest := make(map[string]uint64)
 	for _, given := range all {
 		for _, g := range given.Names {
 			if g.Missing && !rows[Folded(g.Name)] {
@@ -42,22 +34,18 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 				// what was given
 				continue
 			}
-			i, ok := at[g.Name]
-			if !ok {
-				i = len(floors)
-				at[g.Name] = i
-				floors = append(floors, Floor{Name: g.Name})
-			}
-			floors[i].Floor = max(floors[i].Floor, g.UpTo, above)
+			highest[g.Name] = max(highest[g.Name], g.UpTo, above)
 		}
 	}
-	for i := range floors {
-		f := &floors[i]
+	var floors []Floor
+	for _, name := range slices.Sorted(maps.Keys(highest)) {
 		far := ahead
-		if ticks[Folded(f.Name)] {
+		if ticks[Folded(name)] {
 			far = 0
 		}
-		f.Ceiling = segment.CeilingAbove(f.Floor, endOf(f.Name), far)
+		f := Floor{Name: name, Floor: highest[name]}
+		f.Ceiling = segment.CeilingAbove(f.Floor, cmp.Or(ends[Folded(name)], end), far)
+		floors = append(floors, f)
 	}
 	return Floors{Named: floors, Others: above}
 }
