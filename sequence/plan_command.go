@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/members"
@@ -80,11 +79,7 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 	within, stop := s.requestWithin(ctx, s.timing.change)
 	defer stop()
 	c := change.New(within.ctx, planServers{s}, s.changeConfig())
-	defer func() {
-		if err := c.Close(); err != nil {
-			s.log.Debug("connections of a change of plans not closed", logfield.Err(err))
-		}
-	}()
+	defer c.Close()
 	if err := f(c); err != nil {
 		return Plan{}, err
 	}

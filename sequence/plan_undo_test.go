@@ -52,7 +52,7 @@ func (e *planEstate) endLeft(ctx context.Context, other *sequence.Sequences) (no
 			_, err = c.End(open)
 		}
 		if err == nil {
-			_ = c.Close()
+			c.Close()
 			_, _, err = c.Current()
 		}
 		return err

@@ -116,7 +116,6 @@ var eventTexts = []eventEntry{
 	{[]string{"service manager not told"}, "systemd gave a `NOTIFY_SOCKET` that cannot be written to"},
 	{[]string{"RSA key not made"}, `without it caching_sha2_password needs TLS`},
 	{[]string{"change of plans not announced"}, `the server uses what it knows until it asks by itself`},
-	{[]string{"connections of a change of plans not closed"}, `they end with the server`},
 	{[]string{"ceiling not raised ahead"}, `no other member can record it; numbers above the ceiling are errors`},
 	{[]string{"numbers reserved"}, "a segment was reserved, above the number `above`"},
 	{[]string{"session closed"}, "by its client, a KILL, or the stop of the proxy"},
