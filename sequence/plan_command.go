@@ -78,7 +78,9 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 	defer s.tasks.Done()
 	within, stop := s.requestWithin(ctx, s.timing.change)
 	defer stop()
-	c := change.New(within.ctx, planServers{s}, s.changeConfig())
+	beyond, stopBeyond := s.requestWithin(context.WithoutCancel(ctx), 2*s.timing.change) // until Close does not wait any more
+	defer stopBeyond()
+	c := change.New(within.ctx, beyond.ctx, s.reach, s.changeConfig())
 	defer c.Close()
 	if err := f(c); err != nil {
 		return Plan{}, err
@@ -100,16 +102,13 @@ func (s *Sequences) changeConfig() change.Config {
 	return config
 }
 
-// planServers is Sequences as a change of members sees it.
-type planServers struct{ s *Sequences }
-
-// Reach implements [change.Servers].
-func (p planServers) Reach(ctx context.Context, addresses []string) []change.Met {
+// reach is a [change.Reach].
+func (s *Sequences) reach(ctx context.Context, addresses []string) []change.Met {
 	met := make([]change.Met, len(addresses))
 	var wg sync.WaitGroup
 	for i, address := range addresses {
 		wg.Go(func() {
-			v, err := p.s.separateServer(address)
+			v, err := s.separateServer(address)
 			if err != nil {
 				met[i].Err = err
 				return
@@ -148,10 +147,4 @@ func (s *Sequences) separateServer(address string) (*server, error) {
 		}
 	}
 	return v, nil
-}
-
-// Outlive implements [change.Servers]: until Close does not wait any more.
-func (p planServers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	within, stop := p.s.requestWithin(context.WithoutCancel(ctx), p.s.timing.change)
-	return within.ctx, stop
 }

@@ -45,11 +45,8 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 		}
 		members := now.Members
 		if open != nil {
-			for _, m := range slices.Concat(open.Members, open.Previous) {
-				if !slices.ContainsFunc(members, func(o Member) bool { return o.Address == m.Address }) {
-					members = append(members[:len(members):len(members)], m)
-				}
-			}
+			isMember := func(m Member) bool { return change.HasAddress(now.Members, m.Address) }
+			members = slices.Concat(members, slices.DeleteFunc(slices.Clone(open.Members), isMember))
 		}
 		for i, m := range members {
 			l := SequenceServer{Address: m.Address, ID: m.ID, Position: -1, Interleave: now.Interleave, Block: now.Block, Change: open}

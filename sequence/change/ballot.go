@@ -76,7 +76,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 // accept it, or takeOver found one that stays and never will. Each member that goes on records
 // that, so that nobody later takes the change for decided.
 func (c *Coordinator) abort() error {
-	defer c.outlive()()
+	c.ctx = c.beyond
 	done := c.settle(&Plan{}, &c.plan)
 	if slices.ContainsFunc(done, func(m Met) bool { return c.plan.stays(m.ID) }) {
 		return nil // what is away goes on when a proxy meets it

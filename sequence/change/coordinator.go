@@ -34,9 +34,10 @@ type Tables struct {
 // Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
 // one use.
 type Coordinator struct {
-	servers Servers
+	servers Reach
 	config  Config
-	ctx     context.Context // of the command, or what goes on behind it
+	ctx     context.Context // of the command, or beyond
+	beyond  context.Context // see New
 
 	asked Change
 	plan  Plan   // that the change leads to; the one in force where there is no change
@@ -49,9 +50,10 @@ type Coordinator struct {
 	met map[string]*Met // by address, as they were last asked
 }
 
-// New returns a coordinator for a command that ends with ctx. Close it.
-func New(ctx context.Context, servers Servers, config Config) *Coordinator {
-	return &Coordinator{servers: servers, config: config, ctx: ctx, met: make(map[string]*Met)}
+// New returns a coordinator for a command that ends with ctx. What was begun it ends within beyond,
+// which goes on for some time then. Close it.
+func New(ctx, beyond context.Context, servers Reach, config Config) *Coordinator {
+	return &Coordinator{servers: servers, config: config, ctx: ctx, beyond: beyond, met: make(map[string]*Met)}
 }
 
 // Close closes its connections.
@@ -74,11 +76,13 @@ func (c *Coordinator) Plan() Plan { return c.plan }
 // Errors: *Error, define.ErrBadOption, those of a Store, ctx's cause.
 func (c *Coordinator) Change(asked Change) error {
 	c.asked = asked
+	command := c.ctx
 	now, open, err := c.Current()
 	if err == nil && open != nil && open.makes(asked) {
 		if made, err := c.End(open); made || err != nil {
 			return err
 		}
+		c.ctx = command
 		c.Close() // one that was away may be reached by now
 		now, open, err = c.Current()
 	}
@@ -172,7 +176,7 @@ func (c *Coordinator) decide() error {
 // begin starts the plan, which is decided, on all members that can be reached. One that is away
 // obeys it when it is met again, as long as another one knows it.
 func (c *Coordinator) begin() error {
-	defer c.outlive()()
+	c.ctx = c.beyond
 	done := c.settle(&c.plan, nil)
 	away, why := c.awayOf(c.plan.everyone())
 	if len(done) == 0 {
@@ -202,7 +206,7 @@ func (c *Coordinator) settle(now, void *Plan) (done []Met) {
 // undo ends a change that failed before it was known to be decided, and returns why it failed, but
 // if it is found to be decided.
 func (c *Coordinator) undo(why error) error {
-	defer c.outlive()()
+	c.ctx = c.beyond
 	if !c.accepting {
 		return errors.Join(why, c.abort())
 	}

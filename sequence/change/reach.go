@@ -18,7 +18,7 @@ func (c *Coordinator) at(address string) *Met {
 // reach connects to servers, all at the same time.
 func (c *Coordinator) reach(addresses ...string) {
 	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool { return c.met[address] != nil })
-	for i, m := range c.servers.Reach(c.ctx, news) {
+	for i, m := range c.servers(c.ctx, news) {
 		c.met[news[i]] = &m
 	}
 }
@@ -57,14 +57,6 @@ func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
 // did tells of a step.
 func (c *Coordinator) did(step string, m Member) {
 	c.config.Log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
-}
-
-// outlive has what follows go on although the command may end.
-func (c *Coordinator) outlive() (end func()) {
-	was := c.ctx
-	ctx, stop := c.servers.Outlive(was)
-	c.ctx = ctx
-	return func() { stop(); c.ctx = was }
 }
 
 // Current reads the plan in force, and the change that is open if there is one, from all servers

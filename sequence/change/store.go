@@ -2,14 +2,9 @@ package change
 
 import "context"
 
-// Servers is the way to the sequence servers, and what is around a change.
-type Servers interface {
-	// Reach connects to the servers at some addresses, all at the same time, with connections
-	// of the change's own. Of each it returns the store, or why it cannot be reached.
-	Reach(ctx context.Context, addresses []string) []Met
-	// Outlive returns a context that goes on for some time although ctx ends.
-	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
-}
+// Reach connects to the servers at some addresses, all at the same time, with connections of the
+// change's own. Of each it returns the store, or why it cannot be reached.
+type Reach func(ctx context.Context, addresses []string) []Met
 
 // Store is one server's tables. Each method is one transaction or one statement, as if no other
 // ran at the same time, and may fail with its outcome unknown: then the same is done again, or

@@ -324,7 +324,7 @@ func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 				config.InUse = append(config.InUse, m.Address)
 			}
 		}
-		return change.New(context.Background(), servers{a}, config).Change(asked)
+		return change.New(context.Background(), context.Background(), a.reach, config).Change(asked)
 	})
 	a.Asked = asked
 	for _, i := range cut {
@@ -339,24 +339,16 @@ const (
 	Ahead = 24 // how far the ceiling of a member is above its numbers, at most
 )
 
-// servers is a coordinator's access to the members.
-type servers struct{ a *Actor }
-
-// Reach implements [change.Servers].
-func (s servers) Reach(_ context.Context, addresses []string) []change.Met {
+// reach is a [change.Reach].
+func (a *Actor) reach(_ context.Context, addresses []string) []change.Met {
 	met := make([]change.Met, len(addresses))
 	for i, address := range addresses {
-		at := slices.IndexFunc(s.a.World.Members, func(m *Member) bool { return m.Address == address })
-		if at < 0 || s.a.Cut[at] || s.a.World.Members[at].off {
+		at := slices.IndexFunc(a.World.Members, func(m *Member) bool { return m.Address == address })
+		if at < 0 || a.Cut[at] || a.World.Members[at].off {
 			met[i].Err = errAway
 			continue
 		}
-		met[i].Store = Store{s.a, s.a.World.Members[at]}
+		met[i].Store = Store{a, a.World.Members[at]}
 	}
 	return met
-}
-
-// Outlive implements [change.Servers].
-func (servers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
 }
