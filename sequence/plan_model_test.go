@@ -38,7 +38,7 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	}
 	server := e.server(t, s, 0)
 	m := &modelled{place: e.places[0], real: realMember{server.PlanStore(), server.Store}}
-	is, err := m.real.Look(t.Context())
+	is, _, err := m.real.Look(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,10 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 		return err
 	}
 	c.plan.UUID = uuid.NewString()
-	looks := make(map[string]Look)
 	for _, m := range c.plan.everyone() {
 		at := c.at(m.Address)
 		if at.Err == nil {
-			looks[m.Address], err = at.Look(c.ctx)
+			at.Report, at.Sequences, err = at.Look(c.ctx)
 		} else if err = c.mayMiss(m, at.Err); err == nil {
 			c.unasked = m
 		}
@@ -33,9 +32,9 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 			return err
 		}
 	}
-	err = cmp.Or(c.identify(looks), c.number(looks))
+	err = cmp.Or(c.identify(), c.number())
 	for _, m := range c.plan.everyone() {
-		err = cmp.Or(err, c.plan.refuseSingles(looks[m.Address].Sequences))
+		err = cmp.Or(err, c.plan.refuseSingles(c.at(m.Address).Sequences))
 	}
 	return cmp.Or(err, c.plan.checkWriters(c.asked, &c.config))
 }
@@ -87,20 +86,19 @@ func isLocal(address string) bool {
 }
 
 // identify enters who the servers say they are.
-func (c *Coordinator) identify(looks map[string]Look) error {
+func (c *Coordinator) identify() error {
 	p := &c.plan
 	for _, list := range [][]Member{p.Previous, p.Members} {
 		for i := range list {
-			if m := &list[i]; m.ID == "" {
-				m.ID = looks[m.Address].ID
+			m := &list[i]
+			if m.ID == "" {
+				m.ID = c.at(m.Address).ID
 			}
-		}
-	}
-	for i, m := range p.Members {
-		if j := slices.IndexFunc(p.Members, func(o Member) bool { return o.ID == m.ID }); j != i {
-			return &Error{
-				Finding: fmt.Sprintf("%s and %s are the same sequence server, or one is a copy of the other", p.Members[j].Address, m.Address),
-				Remedy:  "on a copy that is to be a server of its own: DELETE FROM " + c.config.Tables.Member,
+			if j := slices.IndexFunc(list, func(o Member) bool { return o.ID == m.ID }); j != i {
+				return &Error{
+					Finding: fmt.Sprintf("%s and %s are the same sequence server, or one is a copy of the other", list[j].Address, m.Address),
+					Remedy:  "on a copy that is to be a server of its own: DELETE FROM " + c.config.Tables.Member,
+				}
 			}
 		}
 	}
@@ -109,10 +107,10 @@ func (c *Coordinator) identify(looks map[string]Look) error {
 
 // number makes the number of the plan one that no server has seen. A server that comes from
 // elsewhere is refused. Whether another change is open Promise finds.
-func (c *Coordinator) number(looks map[string]Look) error {
+func (c *Coordinator) number() error {
 	for _, m := range c.plan.everyone() {
-		t, there := looks[m.Address]
-		if !there {
+		t := c.at(m.Address)
+		if t.Err != nil {
 			continue
 		}
 		old := HasMember(c.plan.Previous, m.ID)

@@ -11,8 +11,9 @@ import (
 type Met struct {
 	Store
 	Report
-	Member Member // as the plan has it, for who goes by that
-	Err    error  // why it did not answer
+	Sequences []Sequence // as it has them before a change
+	Member    Member     // as the plan has it, for who goes by that
+	Err       error      // why it did not answer
 }
 
 // Reconcile does two things. It brings servers to the plan in force, or decided, where they are

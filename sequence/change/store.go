@@ -12,8 +12,8 @@ type Reach func(ctx context.Context, addresses []string) []Met
 type Store interface {
 	// Report, Look and Knowledge read what a server knows.
 	Report(ctx context.Context) (Report, error)
-	// Look reads what matters before a change. A server gets its id the first time.
-	Look(ctx context.Context) (Look, error)
+	// Look reads what matters before a change, also of definitions. A server gets its id the first time.
+	Look(ctx context.Context) (Report, []Sequence, error)
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
 
@@ -57,12 +57,6 @@ type Knowledge struct {
 	Floors   Floors
 	Complete bool // it has all floors of the plan
 	More     any  // definitions and proxies: only stores look into it
-}
-
-// Look is what a server knows before a change.
-type Look struct {
-	Report
-	Sequences []Sequence
 }
 
 // Sequence is what a change looks at of a definition.

@@ -24,16 +24,15 @@ func (s Store) Report(ctx context.Context) (said change.Report, err error) {
 }
 
 // Look implements [change.Store].
-func (s Store) Look(ctx context.Context) (is change.Look, err error) {
-	if _, err = s.Plans.MemberID(ctx, s.Pool()); err != nil {
-		return is, err
+func (s Store) Look(ctx context.Context) (said change.Report, all []change.Sequence, err error) {
+	if _, err = s.Plans.MemberID(ctx, s.Pool()); err == nil {
+		said, err = s.Report(ctx)
 	}
-	if is.Report, err = s.Report(ctx); err != nil {
-		return is, err
+	if err != nil {
+		return said, nil, err
 	}
-	all, err := s.Options.All(ctx, s.Pool())
-	is.Sequences = s.sequences(all)
-	return is, err
+	defined, err := s.Options.All(ctx, s.Pool())
+	return said, s.sequences(defined), err
 }
 
 // sequences lists what a change looks at of definitions.

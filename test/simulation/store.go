@@ -25,12 +25,12 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 }
 
 // Look implements [change.Store].
-func (s Store) Look(context.Context) (is change.Look, err error) {
+func (s Store) Look(context.Context) (said change.Report, all []change.Sequence, err error) {
 	err = s.Actor.do(s.Member, "look", func() error {
-		is = change.Look{Report: s.Member.report(), Sequences: s.Member.sequences()}
+		said, all = s.Member.report(), s.Member.sequences()
 		return nil
 	})
-	return is, err
+	return said, all, err
 }
 
 // Knowledge implements [change.Store].
