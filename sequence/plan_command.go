@@ -97,7 +97,7 @@ func (s *Sequences) changeConfig() change.Config {
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, All: t.All()},
 	}
 	for _, v := range s.members.Now().Members {
-		config.InUse = append(config.InUse, v.Config.Link.Name)
+		config.InUse = append(config.InUse, Member{Address: v.Config.Link.Name})
 	}
 	return config
 }

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Log        *zap.Logger
 	Host       string   // who makes the change, for people
-	InUse      []string // addresses of the servers in use, at least one
+	InUse      []Member // the servers in use, by their addresses; at least one
 	Interleave string   // of a plan by which one server becomes several
 	Block      uint64
 	// how far above its last number a member may go at most before another records more

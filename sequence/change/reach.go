@@ -64,11 +64,8 @@ func (c *Coordinator) did(step string, m Member) {
 // their addresses. The error is that no server can be reached.
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	var all []Met
-	var asked, inUse []Member
-	for _, address := range c.config.InUse {
-		inUse = append(inUse, Member{Address: address})
-	}
-	for ask := inUse; len(ask) > 0; {
+	var asked []Member
+	for ask := c.config.InUse; len(ask) > 0; {
 		all, asked = append(all, c.reports(ask)...), append(asked, ask...)
 		now, open = Latest(all)
 		ask = slices.Concat(now.Members, now.Previous)
@@ -81,10 +78,10 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 		}
 	}
 	if now.Number == 0 {
-		now.Members = inUse
+		now.Members = slices.Clone(c.config.InUse)
 	}
 	if len(all) == 0 {
-		_, why := c.awayOf(inUse)
+		_, why := c.awayOf(c.config.InUse)
 		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why}
 	}
 	c.plan = now

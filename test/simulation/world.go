@@ -321,7 +321,7 @@ func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 		config := change.Config{Log: zap.NewNop(), Host: name, Interleave: w.Interleave, Block: Block, Ahead: Ahead, NoWriters: !w.Writers, Random: w.Random.Uint32}
 		for i, m := range w.Members {
 			if m.Count > 0 || i == 0 {
-				config.InUse = append(config.InUse, m.Address)
+				config.InUse = append(config.InUse, change.Member{Address: m.Address})
 			}
 		}
 		return change.New(context.Background(), context.Background(), a.reach, config).Change(asked)
