@@ -29,13 +29,17 @@ func (a *Members) Reread(ctx context.Context, old *View) error {
 	if old != nil && a.Now() != old {
 		return nil // somebody else did
 	}
-	return a.readLocked(ctx, true)
+	err := a.readLocked(ctx)
+	if errors.Is(err, store.OutcomeOldPlan) { // somebody else was faster with the first plan
+		err = a.readLocked(ctx)
+	}
+	return err
 }
 
 // readLocked asks all known servers which plan is in force, and takes it over. It brings servers to
 // the plan that are behind it, and thaws those that an undone change left frozen. It leaves out a
 // server with which that fails. a.Changing is held.
-func (a *Members) readLocked(ctx context.Context, again bool) error {
+func (a *Members) readLocked(ctx context.Context) error {
 	if a.closed {
 		return link.ErrClosed
 	}
@@ -60,9 +64,6 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 			return a.enterLocked(&change.Plan{})
 		}
 		plan, err := a.firstPlanLocked(ctx, met[:len(a.opts.Servers)])
-		if errors.Is(err, store.OutcomeOldPlan) && again {
-			return a.readLocked(ctx, false) // somebody else was faster
-		}
 		if err != nil {
 			return err
 		}
@@ -84,9 +85,7 @@ func (a *Members) readLocked(ctx context.Context, again bool) error {
 		}
 		// The first plan was decided, and then its maker died.
 		switch err := joinFirstPlan(ctx, a.all[i], a.Now().Members, &plan, plan.Of(m.ID)); {
-		case errors.Is(err, store.OutcomeOldPlan) && again:
-			return a.readLocked(ctx, false) // it may have joined another one
-		case errors.Is(err, store.OutcomeOldPlan):
+		case errors.Is(err, store.OutcomeOldPlan): // it may have joined another one
 			return err
 		case err != nil:
 			a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
