@@ -113,17 +113,14 @@ func (s *Sequences) reach(ctx context.Context, addresses []string) []change.Met 
 				met[i].Err = err
 				return
 			}
+			met[i].Store = steps.On(v.Store)
 			limited, stop := context.WithTimeoutCause(ctx, v.Config.Link.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
 			conn, err := v.Conn(limited)
 			if err == nil {
 				err = conn.Close()
 			}
-			if met[i].Err = err; err != nil {
-				_ = v.Close()
-				return
-			}
-			met[i].Store = steps.On(v.Store)
+			met[i].Err = err
 		})
 	}
 	wg.Wait()
