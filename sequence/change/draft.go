@@ -142,8 +142,7 @@ func (p *Plan) refuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string
 	for _, s := range all {
-		divided := s.Increment <= 1 || p.Interleave == segment.InBlocks && p.Block%s.Increment == 0
-		if (s.Cycle || s.Clock && p.Interleave == segment.InSteps || !divided) && len(names) < most {
+		if share := p.Of(p.Members[0].ID); (s.Cycle || s.Clock && share.InSteps() || !share.Divides(s.Increment)) && len(names) < most {
 			names = append(names, s.Name)
 		}
 	}
