@@ -42,17 +42,16 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 	}
 	plan := &change.Plan{Number: 1, UUID: uuid.NewString(), State: change.InForce, Coordinator: store.NewRegistration().Host, Interleave: segment.InSteps}
 	configured := a.opts.Servers
-	order := make([]int, 0, len(configured))
-	for i, v := range configured {
+	for _, v := range configured {
 		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			return nil, err
 		}
 		if at := slices.IndexFunc(plan.Members, func(m change.Member) bool { return m.ID == id }); at >= 0 {
-			return nil, errCopied(v, configured[at].Name(), v.Name())
+			return nil, v.Unfit(v.Table.Member, configured[at].Name()+" and "+v.Name()+" are the same sequence server, or one is a copy of the other",
+				"name each sequence server once; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
 		}
 		plan.Members = append(plan.Members, change.Member{ID: id, Address: v.Config.Link.Name})
-		order = append(order, i)
 	}
 	for i, v := range configured {
 		if err := FitsPlan(ctx, v, v.Pool(), configured, plan.Of(plan.Members[i].ID), ""); err != nil {
@@ -61,9 +60,10 @@ func (a *Members) firstPlanLocked(ctx context.Context, met []change.Met) (*chang
 	}
 	// Whoever else makes a first plan of these servers begins with the same one, and one of the two is
 	// first there. The other finishes that plan, as anybody does if this process dies.
-	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
-	for _, i := range order {
-		if err := joinFirstPlan(ctx, configured[i], configured, plan, plan.Of(plan.Members[i].ID)); err != nil {
+	byID := func(x, y change.Member) int { return strings.Compare(x.ID, y.ID) }
+	for _, m := range slices.SortedFunc(slices.Values(plan.Members), byID) {
+		is := plan.Of(m.ID)
+		if err := joinFirstPlan(ctx, configured[is.Position], configured, plan, is); err != nil {
 			return nil, err
 		}
 	}

@@ -201,12 +201,6 @@ func (a *Members) serverLocked(m change.Member) (*member.Server, error) {
 	return v, nil
 }
 
-// errCopied is the finding about a server that says it is the member that another one is.
-func errCopied(v *member.Server, first, second string) error {
-	return v.Unfit(v.Table.Member, first+" and "+second+" are the same sequence server, or one is a copy of the other",
-		"name each sequence server once; on a copy that is to be a server of its own: DELETE FROM "+v.Table.Member)
-}
-
 // errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the
 // two a number may be of two members.
 func errTwoPlans(v *member.Server, plan *change.Plan) error {
