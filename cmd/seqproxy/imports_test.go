@@ -60,7 +60,7 @@ var mayImport = []struct{ from, to string }{
 	{"sequence/cache", "internal/await internal/logfield sequence/define sequence/floor sequence/link sequence/segment sequence/stats sequence/store"},
 	{"sequence/group", "internal/await internal/logfield internal/planted sequence/define sequence/limit sequence/link sequence/store"},
 	{"sequence/stats", "internal/histogram sequence/define"},
-	{"sequence/steps", "internal/logfield internal/planted sequence/change sequence/define sequence/link sequence/segment sequence/store"},
+	{"sequence/steps", "internal/logfield internal/planted sequence/change sequence/define sequence/link sequence/store"},
 	{"sequence/store", "internal/await internal/logfield internal/planted internal/process sequence/change sequence/define sequence/floor sequence/kind sequence/limit sequence/link sequence/segment"},
 	{"sequence/link", "internal/await internal/logfield internal/planted internal/rawio internal/tlsfiles"},
 	{"sequence/change", "internal/logfield sequence/define sequence/segment"},

@@ -186,8 +186,8 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 // mayMiss says what to do about a member that cannot be reached. Only one that is removed may be,
 // with the operator's word: of two members the other one may be told to take out this one, and a
 // home of an ORDER sequence that lives on gives lower numbers than the others. How far it went is
-// known from the ceilings that others have recorded for it, or from the operator's word: applications
-// that count in the table itself have none.
+// known from the ceilings that others have recorded for it, or from the operator's word:
+// applications that count in the table itself have none.
 func (c *Coordinator) mayMiss(m Member, why error) error {
 	ceilings := c.plan.hasCeilings(&c.config)
 	e := &Error{Finding: "sequence server " + m.Address + " cannot be reached", Err: why}

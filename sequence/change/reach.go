@@ -94,9 +94,9 @@ func (c *Coordinator) Said(address string) (Report, error) {
 	return at.Report, at.Err
 }
 
-// reports asks members which plans they know, each once. One that does not answer is away. So is one
-// in whose place there is another server now, set up there since: that knows nothing of what the
-// member has accepted and given.
+// reports asks members which plans they know, each once. One that does not answer is away. So is
+// one in whose place there is another server now, set up there since: that knows nothing of what
+// the member has accepted and given.
 func (c *Coordinator) reports(members []Member) (all []Met) {
 	var addresses []string
 	for _, m := range members {

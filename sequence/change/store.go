@@ -12,7 +12,8 @@ type Reach func(ctx context.Context, addresses []string) []Met
 type Store interface {
 	// Report, Look and Knowledge read what a server knows.
 	Report(ctx context.Context) (Report, error)
-	// Look reads what matters before a change, also of definitions. A server gets its id the first time.
+	// Look reads what matters before a change, also of definitions. A server gets its id the first
+	// time.
 	Look(ctx context.Context) (Report, []Sequence, error)
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
@@ -36,8 +37,8 @@ type Store interface {
 	// accept it. It never takes that back.
 	Accept(ctx context.Context, p *Plan, all Floors, holders Holders) error
 
-	// Obey and LetGo bring a server to what was decided. Whoever does that comes to the same, so that no
-	// ballot is needed.
+	// Obey and LetGo bring a server to what was decided. Whoever does that comes to the same, so that
+	// no ballot is needed.
 
 	// Obey has the server obey a plan that is decided. Its rows begin above the floors, and above
 	// what it gave itself. From then on it has a ceiling of each member recorded. One that obeys it

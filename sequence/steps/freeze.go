@@ -52,8 +52,8 @@ func (s Store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	return nil
 }
 
-// restoreRows gives the rows back what was saved, for whichever plan. One that does not stand at the
-// end of its column any more was changed by hand, and stays.
+// restoreRows gives the rows back what was saved, for whichever plan. One that does not stand at
+// the end of its column any more was changed by hand, and stays.
 func (s Store) restoreRows(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ?", s.Seen.Load().Max)

@@ -47,7 +47,8 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
 		}
-		// What they held before they were frozen, for this change or another one, is what the member gave.
+		// What they held before they were frozen, for this change or another one, is what the member
+		// gave.
 		if err := s.restoreRows(ctx, tx); err != nil {
 			return err
 		}
