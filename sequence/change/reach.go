@@ -24,11 +24,11 @@ func (c *Coordinator) reach(addresses ...string) {
 }
 
 // step takes a step of the change on some members, one after the other, until it fails. None may be
-// away but one that is removed.
+// away but the one that is removed unasked.
 func (c *Coordinator) step(state string, members []Member, take func(s Store) error) error {
 	for _, m := range members {
 		at := c.at(m.Address)
-		if at.Err != nil && !HasMember(c.plan.Members, m.ID) {
+		if at.Err != nil && m.Address == c.unasked.Address {
 			continue
 		}
 		err := at.Err
