@@ -23,23 +23,21 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 	}
 	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), store.MergeProxies(lists)
 	var was change.Membership
-	brought := false
 	err := s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		state := now.State
 		was, err = s.Plans.Membership(ctx, tx, store.ForUpdate)
-		if brought = err == nil && was.Plan < p.Number; !brought {
+		if err != nil || was.Plan >= p.Number {
 			return err
 		}
-		if state == "" {
+		if now.State == "" {
 			if err := s.Plans.Save(ctx, tx, p); err != nil {
 				return err
 			}
 		}
-		if state != change.Accepted { // else it has them
+		if now.State != change.Accepted { // else it has them
 			if err := s.writeFloors(ctx, tx, p.Number, floors); err != nil {
 				return err
 			}
@@ -58,7 +56,7 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		} else {
 			// One that was not frozen was away, or has forgotten. Perhaps nobody has recorded how
 			// far it may go.
-			err = s.beginRows(ctx, tx, p, &was, &is, state == change.Frozen || state == change.Accepted, &theirs)
+			err = s.beginRows(ctx, tx, p, &was, &is, now.State == change.Frozen || now.State == change.Accepted, &theirs)
 		}
 		if err != nil {
 			return err
@@ -76,7 +74,7 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 	if err != nil {
 		return fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
 	}
-	if brought {
+	if was.Plan < p.Number {
 		s.Log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
 		s.Announce(ctx)
 	}
