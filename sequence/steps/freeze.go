@@ -11,11 +11,6 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// lockRows locks the table's rows, and the gaps between them.
-func (s Store) lockRows(ctx context.Context, tx *sql.Tx) error {
-	return s.EachRow(ctx, tx, func(string, uint64) {}, "SELECT `name`, `id` FROM "+s.Table.Sequence+store.ForUpdate)
-}
-
 // EachRow calls f with each name that is read, and the number beside it.
 func (s Store) EachRow(ctx context.Context, on link.Querier, f func(name string, n uint64), text string, args ...any) error {
 	rows, err := on.QueryContext(ctx, text, args...)
@@ -34,28 +29,32 @@ func (s Store) EachRow(ctx context.Context, on link.Querier, f func(name string,
 	return rows.Err()
 }
 
-// saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved
-// by hand since others were.
+// saveRows saves and freezes the rows, which have what they held before: also those that somebody
+// has made or moved by hand since others were frozen.
 func (s Store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	end, saved := s.Seen.Load().Max, s.Table.PlanStart+".`saved`"
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
-		"ON DUPLICATE KEY UPDATE `saved` = IF("+saved+" IS NOT NULL AND VALUES(`saved`) = ?, "+saved+", GREATEST(IFNULL("+saved+", 0), VALUES(`saved`)))", plan, end)
+		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
 	if err != nil {
 		return fmt.Errorf("save the rows of %s: %w", s.Table.Sequence, err)
 	}
 	if planted.Fault(planted.Freeze) {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ?", end); err != nil {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ?", s.Seen.Load().Max); err != nil {
 		return fmt.Errorf("freeze the rows of %s: %w", s.Table.Sequence, err)
 	}
 	return nil
 }
 
-// restoreRows gives the rows back what was saved, for whichever plan. One that does not stand at
-// the end of its column any more was changed by hand, and stays.
+// restoreRows locks the rows, and the gaps between them, and gives them back what was saved, for
+// whichever plan. One that does not stand at the end of its column any more was changed by hand,
+// and stays.
 func (s Store) restoreRows(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
+	err := s.EachRow(ctx, tx, func(string, uint64) {}, "SELECT `name`, `id` FROM "+s.Table.Sequence+store.ForUpdate)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ?", s.Seen.Load().Max)
 	if err == nil {
 		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.PlanStart+" SET `saved` = NULL WHERE `saved` IS NOT NULL")
@@ -68,9 +67,6 @@ func (s Store) restoreRows(ctx context.Context, tx *sql.Tx) error {
 
 // thaw has a member go on as before a change, in the transaction that has locked the row of that.
 func (s Store) thaw(ctx context.Context, tx *sql.Tx, p *change.Plan) error {
-	if err := s.lockRows(ctx, tx); err != nil {
-		return err
-	}
 	m, err := s.Plans.Membership(ctx, tx, store.ForUpdate)
 	if err != nil {
 		return err

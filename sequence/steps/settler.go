@@ -42,9 +42,6 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 				return err
 			}
 		}
-		if err := s.lockRows(ctx, tx); err != nil {
-			return err
-		}
 		// What they held before they were frozen, for this change or another one, is what the member
 		// gave.
 		if err := s.restoreRows(ctx, tx); err != nil {

@@ -45,11 +45,8 @@ func (s Store) Promise(ctx context.Context, p *change.Plan, base uint64) (was st
 // this one has recorded for a member that is missing.
 func (s Store) Freeze(ctx context.Context, p *change.Plan, missing string) (given change.Given, err error) {
 	err = s.step(ctx, p, change.Proposed, func(tx *sql.Tx) error {
-		// First, so that nobody is waited for who waits for this.
-		if err := s.lockRows(ctx, tx); err != nil {
-			return err
-		}
-		// What a member that left was frozen at is none of what it gave.
+		// First, so that nobody is waited for who waits for this. What a member that left was frozen at
+		// is none of what it gave.
 		if err := s.restoreRows(ctx, tx); err != nil {
 			return err
 		}

@@ -138,17 +138,10 @@ func (m *Member) restore() {
 	}
 }
 
-// save freezes the rows that are not frozen.
+// save freezes the rows, which have what they held before.
 func (m *Member) save(plan uint64) {
 	for name, id := range m.Rows {
-		b := m.begin(plan, name)
-		if b.Saved != nil {
-			if id == End {
-				continue
-			}
-			id = max(id, *b.Saved)
-		}
-		b.Saved = &id
+		m.begin(plan, name).Saved = &id
 		m.Rows[name] = End
 	}
 }
