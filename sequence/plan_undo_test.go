@@ -215,3 +215,29 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 		t.Errorf("logged %q, want %q", logged, seen)
 	}
 }
+
+// Who edits the servers of a file changes no plan.
+func TestAConfigurationThatNamesOtherServersThanThePlanIsWarnedOf(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	e.change(t, e.open(t), sequence.PlanChange{Add: e.addr(1)})
+	core, logs := observer.New(zap.WarnLevel)
+	s := e.open(t, func(o *sequence.Options) {
+		o.Servers = []sequence.ServerOptions{e.options(0), e.options(2)}
+		o.Logger = zap.New(core)
+	})
+	if err := sequence.Inside(s).Add(e.options(1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Take(t.Context(), []byte("photos"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := logs.FilterMessage("configuration differs from the plan").All()
+	if len(told) != 1 {
+		t.Fatalf("warned %d times, want once", len(told))
+	}
+	if got, want := fmt.Sprint(told[0].ContextMap()["only_in_plan"], told[0].ContextMap()["only_in_config"]), fmt.Sprintf("[%s] [%s]", e.addr(1), e.addr(2)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -141,7 +141,7 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 	if err := fits(plan); err != nil {
 		return err
 	}
-	var unconfigured []string // who forgets one in the file may find no member once the others are away
+	var missing, more []string // in the configuration: who forgets one may find no member once the others are away
 	for _, m := range plan.Members {
 		v, err := a.serverLocked(m)
 		if err != nil {
@@ -151,12 +151,20 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 			return &link.UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: GroupWayOut}
 		}
 		if w.Members = append(w.Members, v); !slices.Contains(a.opts.Servers, v) {
-			unconfigured = append(unconfigured, v.Name())
+			missing = append(missing, v.Name())
 		}
 	}
 	a.Use(w)
 	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
-		zap.String("servers", member.NamesOf(w.Members)), zap.Strings("only_in_plan", unconfigured))
+		zap.String("servers", member.NamesOf(w.Members)))
+	for _, v := range a.opts.Servers {
+		if !slices.Contains(w.Members, v) {
+			more = append(more, v.Name())
+		}
+	}
+	if len(missing)+len(more) > 0 {
+		a.log.Warn("configuration differs from the plan", zap.Uint64("plan", plan.Number), zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
+	}
 	return nil
 }
 
