@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -260,5 +261,16 @@ func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestARowThatHoldsNoNumberIsNamedWithItsWayOutByAChange(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
+	s := e.open(t)
+	e.places[0].exec(t, "ALTER TABLE sequence MODIFY id BIGINT NULL")
+	e.places[0].exec(t, "INSERT INTO sequence (name, id) VALUES ('odd', NULL)")
+	_, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1)})
+	if err == nil || !strings.Contains(err.Error(), "its id is NULL") || !strings.Contains(err.Error(), "UPDATE ") {
+		t.Errorf("got %v, want the row and its UPDATE", err)
 	}
 }

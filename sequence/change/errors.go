@@ -30,7 +30,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrTakenOver is why a coordinator goes no further: it wrote nothing in that step. A [Store]
 // returns it where another coordinator's ballot was promised.
 var ErrTakenOver error = &Error{
-	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
+	Finding: "another proxy has taken over the change, or made another one", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS; if this change is not made there, say the same again",
 }
 
 // InProgress is the error where a server knows another change than the one that it is asked of, or

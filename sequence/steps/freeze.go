@@ -20,9 +20,13 @@ func (s Store) EachRow(ctx context.Context, on link.Querier, f func(name string,
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
-		var n uint64
-		if err := rows.Scan(&name, &n); err != nil {
+		var id sql.NullString // a table that somebody else made may have NULL or a negative number there
+		if err := rows.Scan(&name, &id); err != nil {
 			return fmt.Errorf("read the row of %q on %s: %w", name, s.Name(), err)
+		}
+		n, err := s.ParseID(name, id)
+		if err != nil {
+			return err
 		}
 		f(name, n)
 	}

@@ -61,8 +61,9 @@ func (s Store) Obey(ctx context.Context, p *change.Plan, floors change.Floors, a
 		if err := s.Plans.SaveMembership(ctx, tx, is); err != nil {
 			return err
 		}
-		// It does not know what became of older changes. Others can tell, and this one is no veto.
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Plan+" WHERE `number` < ?", p.Number); err != nil {
+		// It does not know what became of older changes. Others can tell, and this one is no veto. One
+		// that was aborted stays: a server that was frozen for it may come back later.
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Plan+" WHERE `number` < ? AND `state` <> ?", p.Number, change.Aborted); err != nil {
 			return fmt.Errorf("remove older plans: %w", err)
 		}
 		// Not the whole row: a coordinator may be at work there, and goes by what was promised.

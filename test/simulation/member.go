@@ -293,8 +293,13 @@ func (m *Member) obey(p *change.Plan, floors change.Floors, from []change.Knowle
 	}
 	m.restore()
 	m.follow(p, frozen, from)
-	maps.DeleteFunc(m.Plans, func(number uint64, _ *change.Plan) bool { return number < p.Number })
-	maps.DeleteFunc(m.Others, func(number, _ uint64) bool { return number < p.Number })
+	maps.DeleteFunc(m.Plans, func(number uint64, of *change.Plan) bool {
+		forgets := number < p.Number && of.State != change.Aborted
+		if forgets {
+			delete(m.Others, number)
+		}
+		return forgets
+	})
 	if state != "" {
 		m.Plans[p.Number].State = change.InForce
 		return
