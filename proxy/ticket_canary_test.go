@@ -92,7 +92,7 @@ type ticketPhase struct {
 // and back: first all connect directly, then a copy of each through a proxy that is killed
 // meanwhile, then all copies through two proxies, then all directly again.
 func TestACanaryOfATicketApplicationNeverGetsANumberTwice(t *testing.T) {
-	server := mysqltest.Shared(t)
+	server := mysqltest.StartUnsynced(t)
 	server.Exec(t, "CREATE DATABASE `keys`", "USE `keys`",
 		"CREATE TABLE `sequence` (`name` varchar(50) NOT NULL, `id` bigint(20) unsigned NOT NULL DEFAULT '0', PRIMARY KEY (`name`)) ENGINE=InnoDB",
 		"INSERT INTO `sequence` (`name`) VALUES ('users'), ('photos'), ('albums'), ('comments')")

@@ -79,7 +79,7 @@ func templateDir(b mysqld.Binary) (string, error) {
 }
 
 // makeTemplate initialises a directory beside dir and renames it, so that dir is complete or
-// missing. If two processes do this at the same time, one wins, and both results are equal.
+// missing. If two processes do this at the same time, one wins, and either result will do.
 func makeTemplate(b mysqld.Binary, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
