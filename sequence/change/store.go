@@ -10,18 +10,26 @@ type Reach func(ctx context.Context, addresses []string) []Met
 // ran at the same time, and may fail with its outcome unknown: then the same is done again, or
 // the change is undone. It is safe for use by several coordinators.
 type Store interface {
-	// Report, Look and Knowledge read what a server knows.
+	Reader
+	Stepper
+	Settler
+	// Close closes the connections.
+	Close() error
+}
+
+// Reader reads what a server knows.
+type Reader interface {
 	Report(ctx context.Context) (Report, error)
 	// Look reads what matters before a change, also of definitions. A server gets its id the first
 	// time.
 	Look(ctx context.Context) (Report, []Sequence, error)
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
+}
 
-	// Promise, Freeze and Accept are the steps of a change until it is decided. But for the first each
-	// does nothing unless the server has promised the ballot of p, and no later one: then it returns
-	// ErrTakenOver.
-
+// Stepper does the steps of a change until it is decided. But for the first each does nothing
+// unless the server has promised the ballot of p, and no later one: then it returns ErrTakenOver.
+type Stepper interface {
 	// Promise has the server obey no lower ballot than that of p, and returns the state of the change
 	// there. It is "" on a server that does not know the change. That writes the plan down if base is
 	// the plan that it was drafted from. For who takes over, base is the plan's own number, and
@@ -36,10 +44,11 @@ type Store interface {
 	// Accept writes down where the plan begins, and who may hold numbers then, and has the server
 	// accept it. It never takes that back.
 	Accept(ctx context.Context, p *Plan, all Floors, holders Holders) error
+}
 
-	// Obey and LetGo bring a server to what was decided. Whoever does that comes to the same, so that
-	// no ballot is needed.
-
+// Settler brings a server to what was decided. Whoever does that comes to the same, so that no
+// ballot is needed.
+type Settler interface {
 	// Obey has the server obey a plan that is decided. Its rows begin above the floors, and above
 	// what it gave itself. From then on it has a ceiling of each member recorded. One that obeys it
 	// already stays as it is.
@@ -48,9 +57,6 @@ type Store interface {
 	// server that does not know the change, or has ended it, stays as it is. So does one that is past
 	// proposed where the change was found so and seems abandoned: its coordinator may be at work.
 	LetGo(ctx context.Context, p *Plan, abandoned bool) error
-
-	// Close closes the connections.
-	Close() error
 }
 
 // Knowledge is what a store tells another that is brought to a plan.
