@@ -141,7 +141,7 @@ func (a *Members) enterLocked(plan *change.Plan) error {
 	if err := fits(plan); err != nil {
 		return err
 	}
-	var missing, more []string // in the configuration: who forgets one may find no member once the others are away
+	var missing, more []string // members that the configuration lacks, and servers in it that are none
 	for _, m := range plan.Members {
 		v, err := a.serverLocked(m)
 		if err != nil {

@@ -89,21 +89,25 @@ func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
 		KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	change(template)
-	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &key.PublicKey, ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	c := Certificate{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
-	if err := errors.Join(writePEM(c.CertFile, "CERTIFICATE", der), writePEM(c.KeyFile, "PRIVATE KEY", keyDER)); err != nil {
+	if err := c.write(template, ca.cert, newKey(t), ca.key); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// write makes a certificate of a key, which signer signs as the issuer, and writes both files.
+func (c Certificate) write(template, issuer *x509.Certificate, key, signer *ecdsa.PrivateKey) error {
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, signer)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writePEM(c.CertFile, "CERTIFICATE", der), writePEM(c.KeyFile, "PRIVATE KEY", keyDER))
 }
 
 // ServerArgs returns the server's options for this certificate. The server verifies clients'
@@ -123,8 +127,8 @@ func certificateIn(dataDir string) Certificate {
 	return Certificate{CertFile: filepath.Join(dataDir, "server-cert.pem"), KeyFile: filepath.Join(dataDir, "server-key.pem")}
 }
 
-// writeCertificate makes a self-signed certificate, as that which a server makes itself.
-func writeCertificate(c Certificate) error {
+// writeSelfSigned makes a certificate like the one that a server makes itself.
+func (c Certificate) writeSelfSigned() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -133,15 +137,7 @@ func writeCertificate(c Certificate) error {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "MariaDB Server"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return errors.Join(writePEM(c.CertFile, "CERTIFICATE", cert), writePEM(c.KeyFile, "PRIVATE KEY", keyDER))
+	return c.write(template, template, key, key)
 }
 
 // WithoutTLS returns the options of a server without TLS. Some servers otherwise make a certificate

@@ -100,7 +100,7 @@ func makeTemplate(b mysqld.Binary, dir string) error {
 		return fmt.Errorf("data directory template: %w", err)
 	}
 	if makesCertificate(b) {
-		if err := writeCertificate(certificateIn(data)); err != nil {
+		if err := certificateIn(data).writeSelfSigned(); err != nil {
 			return fmt.Errorf("data directory template: %w", err)
 		}
 	}
