@@ -119,15 +119,25 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e.links[1].Mend()
 	takeAll(t, s, h, "photos", 50)
 
-	// Of two each could remove the other, so the operator has to say which. How far it went is
-	// known.
+	// Of two each could remove the other, so the operator has to say which. How far it may go alone
+	// is known.
 	e.links[1].Cut()
 	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)}); err == nil {
 		t.Error("one of two was taken out without FORCE")
 	}
 	e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true})
-	for range 10 { // in steps of what a proxy would reserve there
-		numbers, err := e.reserve(t, 1, "photos", 7)
+	lost := e.member(t, 1)
+	for { // up to its ceiling, in steps of what a proxy would reserve there
+		var id, ceiling uint64
+		err := e.places[1].db.QueryRow("SELECT s.id, l.granted FROM sequence AS s JOIN sequence_limit AS l ON l.name = s.name "+
+			"WHERE s.name = 'photos' AND l.giver = ? AND l.term = ?", lost.ID, lost.Plan).Scan(&id, &ceiling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id+lost.Count*lost.Block > ceiling { // the next number may be a block of another member away
+			break
+		}
+		numbers, err := e.reserve(t, 1, "photos", 5)
 		if err != nil {
 			t.Fatal(err)
 		}
