@@ -231,3 +231,38 @@ func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
 		t.Errorf("Describe = %+v, %v; want the new definition", def, err)
 	}
 }
+
+// Some applications make the keys between two numbers themselves: Hibernate's pooled-lo with
+// INCREMENT BY 50 does. A smaller step begins above these.
+func TestASmallerIncrementBeginsAboveTheKeysBetweenTwoNumbers(t *testing.T) {
+	s := newPlace(t).open(t)
+	wide := func(name string) sequence.CreateOptions {
+		return sequence.CreateOptions{Name: name, Increment: 50, Cache: 1}
+	}
+	for _, name := range []string{"altered", "replaced", "dropped", "restarted"} {
+		mustCreate(t, s, wide(name))
+		wantTaken(t, s, name, 1, 51)
+	}
+	mustAlter(t, s, "altered", sequence.Alteration{Increment: ref[uint64](10)})
+	wantTaken(t, s, "altered", 101, 111)
+	mustAlter(t, s, "altered", sequence.Alteration{Increment: ref[uint64](1)})
+	wantTaken(t, s, "altered", 121, 122)
+	mustAlter(t, s, "altered", sequence.Alteration{Increment: ref[uint64](50)})
+	wantTaken(t, s, "altered", 151)
+	mustCreate(t, s, sequence.CreateOptions{Name: "replaced", OrReplace: true, Cache: 1})
+	wantTaken(t, s, "replaced", 101)
+	if _, err := s.Drop(context.Background(), []byte("dropped"), false); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, s, sequence.CreateOptions{Name: "dropped", Cache: 1})
+	wantTaken(t, s, "dropped", 101)
+	_, err := s.Alter(context.Background(), []byte("restarted"), sequence.Alteration{Increment: ref[uint64](1), Restart: ref[uint64](60)})
+	wantText(t, err, "RESTART WITH 60 is not above 100")
+	mustAlter(t, s, "restarted", sequence.Alteration{Increment: ref[uint64](1), Restart: ref[uint64](101)})
+	wantTaken(t, s, "restarted", 101)
+
+	// Where no number was given there is nothing to pass over.
+	mustCreate(t, s, wide("unused"))
+	mustAlter(t, s, "unused", sequence.Alteration{Increment: ref[uint64](1)})
+	wantTaken(t, s, "unused", 1)
+}

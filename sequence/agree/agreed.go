@@ -107,7 +107,7 @@ func (g *Agreed) bury(ctx context.Context, version uint64) error {
 		tomb.Floor, tomb.Past, tomb.Epoch = max(tomb.Floor, of.Floor), max(tomb.Past, of.Past), max(tomb.Epoch, of.Epoch)
 	}
 	tomb.Def.Kind = g.best.Def.Kind
-	tomb.Floor, tomb.Version = max(tomb.Floor, g.top), version
+	tomb.Floor, tomb.Version = max(tomb.Floor, g.used()), version
 	for i := range g.all {
 		of := &g.all[i]
 		if !of.hasRow && of.hasEntry && of.Version == version && of.Floor >= tomb.Floor {
@@ -123,6 +123,15 @@ func (g *Agreed) bury(ctx context.Context, version uint64) error {
 		}
 	}
 	return nil
+}
+
+// used is the last key that applications may have made of numbers so far. With INCREMENT BY n some
+// make the keys between two numbers themselves, as Hibernate does.
+func (g *Agreed) used() uint64 {
+	if g.best == nil || g.top < max(g.best.Anchor, 1) {
+		return g.top // no number was given
+	}
+	return g.top + min(max(g.best.Def.Increment, 1)-1, g.highest()-min(g.top, g.highest()))
 }
 
 // highest is the highest number that the columns of all members hold.

@@ -105,6 +105,9 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 		return made, err
 	}
 	used := max(g.top, o.Floor) // without what the definition before says of its start
+	if g.live && def.Increment < g.best.Def.Increment {
+		used = max(used, g.used())
+	}
 	e := store.NoEntry()
 	for i := range g.all {
 		of := &g.all[i]
