@@ -130,6 +130,18 @@ func TestAnImportMovesTheCounterInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTaken(t, s, "exact", 71, 72)
+	// Who makes the keys between two numbers brings them one by one. One move is for all of them.
+	mustCreate(t, s, sequence.CreateOptions{Name: "wide", Increment: 50, Cache: 1})
+	wantTaken(t, s, "wide", 1, 51)
+	for n := uint64(52); n <= 100; n++ {
+		if err := s.Avoid(t.Context(), []byte("wide"), []uint64{n}); err != nil {
+			t.Fatal(err)
+		}
+		if id := p.id(t, "wide"); id != 100 {
+			t.Fatalf("after %d was chosen the counter is at %d, want 100", n, id)
+		}
+	}
+	wantTaken(t, s, "wide", 101, 151)
 }
 
 func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {

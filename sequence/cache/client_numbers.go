@@ -47,13 +47,17 @@ type Move struct {
 	generation uint64
 }
 
-// ToMoveAbove returns where the counter goes if it is to be n or above: a segment further.
+// ToMoveAbove returns where the counter goes if it is to be n or above: a segment further. Where
+// none is kept in memory, it goes to the end of the step that n is in: an application may make the
+// keys between two numbers itself, and bring them one by one.
 func (c *Cache) ToMoveAbove(n uint64) (m Move, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m = Move{Floor: n, End: c.counter.max, generation: c.generation}
 	if c.sizes.exact == 0 {
 		m.Floor += c.counter.room(n, c.sizes.size)
+	} else if next, ok := c.counter.after(n); ok {
+		m.Floor = next - 1
 	}
 	return m, c.end
 }

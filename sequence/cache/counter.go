@@ -19,7 +19,10 @@ type counter struct {
 }
 
 // next returns the number after the highest one; false at the end.
-func (c *counter) next() (n uint64, ok bool) { return c.rule.Next(c.top, c.max) }
+func (c *counter) next() (n uint64, ok bool) { return c.after(c.top) }
+
+// after returns the first number above n; false if there is none.
+func (c *counter) after(n uint64) (next uint64, ok bool) { return c.rule.Next(n, c.max) }
 
 // increment returns the distance between the numbers.
 func (c *counter) increment() uint64 { return max(c.rule.Step, 1) }
