@@ -820,3 +820,26 @@ func TestSnowflakesAreInsertIDs(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE t "+clause)
 	next("after DROP and CREATE", value(t, c, "SELECT NEXTVAL('t')"))
 }
+
+// A sequence that has given more than half of its counters has keys there. So after a restore they
+// are compared, and REPAIR raises the counter above them.
+func TestREPAIRGoesByKeysOfTheUpperHalfOnceTheSequenceIsThere(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "CREATE TABLE "+e.Schemas[i]+".photos (id BIGINT PRIMARY KEY)")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos FORMAT '9{n:4}' NOCACHE OWNED BY photos.id", "ALTER SEQUENCE photos RESTART WITH 6000", "INSERT INTO photos () VALUES ()")
+	e.Servers[1].Exec(t, "INSERT INTO "+e.Schemas[1]+".photos VALUES (96005)") // given since the backup
+	for _, say := range []struct{ op, want string }{
+		{"check", "counters go up to 6005, above the counter, which stands at 6000"}, {"repair", "raised from 6000 to 6005"},
+	} {
+		if _, rows := table(t, c, say.op+" SEQUENCE photos"); !strings.Contains(said(t, rows, say.op), say.want) {
+			t.Errorf("%s: got %v, want %q", say.op, rows, say.want)
+		}
+	}
+	exec(t, c, "INSERT INTO photos () VALUES ()")
+	if got := value(t, c, "SELECT MAX(id) FROM photos"); got != "96006" {
+		t.Errorf("the next key is %s, want 96006", got)
+	}
+}

@@ -175,12 +175,17 @@ func (k Kind) MaxCounter() uint64 {
 
 // LastOwn returns the highest counter that a key in a column may have and be one of a sequence's
 // own, where the sequence stands at last. A key that it never gave may look like one with any
-// counter. The sequence would soon run out above such a counter.
+// counter. The sequence would soon run out above such a counter. Once it is beyond half of its
+// counters any key may be its own.
 func (k Kind) LastOwn(last uint64) uint64 {
-	if k.IsPlain() || k.HasClock() {
+	half := k.MaxCounter() / 2
+	switch {
+	case k.IsPlain() || k.HasClock():
 		return math.MaxUint64
+	case last > half:
+		return k.MaxCounter()
 	}
-	return max(last, k.MaxCounter()/2)
+	return half
 }
 
 // MaxKey returns the highest key, for kinds whose keys are numbers.
