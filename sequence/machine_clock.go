@@ -22,13 +22,14 @@ type machineClock struct {
 	server serverClock
 	most   time.Duration // so far from the server's it is believed
 	again  time.Duration // for so long the server is not asked again
+	look   time.Duration // so often it is asked in any case
 
 	asking await.Lock // held while the server is asked
 	last   atomic.Pointer[clockReading]
 }
 
 func newMachineClock(wall func() time.Time, server serverClock, t *timing) *machineClock {
-	return &machineClock{wall: wall, server: server, most: t.clockOff, again: t.clockAgain, asking: await.NewLock()}
+	return &machineClock{wall: wall, server: server, most: t.clockOff, again: t.clockAgain, look: t.clockLook, asking: await.NewLock()}
 }
 
 // clockReading is one comparison.
@@ -48,6 +49,13 @@ func (r *clockReading) offAt(wall time.Time) time.Duration {
 func (c *machineClock) agrees(wall time.Time) bool {
 	r := c.last.Load()
 	return r != nil && r.offAt(wall).Abs() <= c.most
+}
+
+// isOld reports whether the last comparison was long ago. A machine that was suspended, or whose
+// clock drifts, shows that in the next one alone.
+func (c *machineClock) isOld() bool {
+	r := c.last.Load()
+	return r != nil && time.Since(r.at) >= c.look
 }
 
 // check asks the sequence server for the time, unless that was done a moment ago. The error is a

@@ -309,19 +309,24 @@ func (p *periods) counters() (all []*cache.Cache) {
 	return all
 }
 
-// keepUp has the next period prepared when that is due, and those that are over forgotten. It waits
-// for nothing. Sequences.mu is held, and Close has not begun.
+// keepUp has the next period prepared when that is due, those that are over forgotten, and the
+// clock compared from time to time. It waits for nothing. Sequences.mu is held, and Close has not
+// begun.
 func (p *periods) keepUp() {
 	at := p.all.clock.wall()
 	next, due := p.due(at)
 	past := p.past(at)
-	if !due && len(past) == 0 {
+	old := p.all.clock.isOld()
+	if !due && !old && len(past) == 0 {
 		return
 	}
 	if p.numbers.Ended() != nil || !p.begin() {
 		return
 	}
 	p.all.periods.Go(func(ctx context.Context) {
+		if old {
+			_ = p.all.clock.check(ctx, p.shownName()) // who takes a number meets the error
+		}
 		for _, of := range past {
 			p.drop(of)
 			p.all.periods.Forget(of.numbers) // what is left of them is a gap

@@ -300,6 +300,34 @@ func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 	}
 }
 
+// A machine that was suspended notices no step of its clock: all its clocks stood still.
+func TestAMachineThatWasSuspendedGivesNoKeyOfThen(t *testing.T) {
+	p := newPlace(t)
+	clock, machine := almanacAt(eve), almanacAt(eve)
+	s := p.openAt(t, clock, machine.now, func(o *sequence.Options) {
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 100 * time.Millisecond })
+	})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
+	take := func() error {
+		_, err := s.TakeRun(context.Background(), []byte("po"), 1)
+		return err
+	}
+	if err := take(); err != nil {
+		t.Fatal(err)
+	}
+	clock.set(clock.now().Add(9 * time.Hour))
+	var wrong *snowflake.ClockError
+	eventually(t, "the clock is found to be wrong", func() bool {
+		sequence.Inside(s).Beat()
+		return errors.As(take(), &wrong)
+	})
+	if wrong.Off > -8*time.Hour {
+		t.Errorf("the clock is %v off", wrong.Off)
+	}
+	machine.set(clock.now())
+	eventually(t, "the clock is right again", func() bool { return take() == nil })
+}
+
 func kindNow(s *sequence.Sequences, name string) kind.Kind {
 	return sequence.Inside(s).Cache(name).Kind()
 }
