@@ -30,7 +30,8 @@ func (e *ClockError) Error() string {
 		return fmt.Sprintf("sequence %q: the clock of this machine is %v %s that of the sequence server, want at most %v: set the one that is wrong",
 			e.Sequence, rounded(e.Off.Abs()), ahead, e.Most)
 	}
-	return fmt.Sprintf("sequence %q: the clock is %v behind the time of keys that are in use already: there are keys again after that time, or when the clock is set right",
+	return fmt.Sprintf("sequence %q: the clock is %v behind the time of keys that are in use already: there are keys again after that time; "+
+		"if the clock is right now and was ahead before, restart this proxy, with another worker_id if it has one",
 		e.Sequence, rounded(e.Behind))
 }
 

@@ -314,7 +314,8 @@ func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	st := State{Given: g.given, Tick: g.tickNow(), Used: g.dueAt > 0, Steps: g.steps}
-	if covered := g.coveredLocked(st.Tick); covered >= st.Tick && g.end == nil {
+	isBehind := g.tick > st.Tick+g.ticksIn(g.o.Bounds.Behind) // no key is given until the clock comes to that tick
+	if covered := g.coveredLocked(st.Tick); covered >= st.Tick && g.end == nil && !isBehind {
 		st.Ticks = covered + 1 - st.Tick
 	}
 	st.Covered = time.Duration(st.Ticks) * g.o.Kind.Layout().Tick

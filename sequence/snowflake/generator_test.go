@@ -419,6 +419,9 @@ func TestAStepOfTheClockGivesNoKeyTwice(t *testing.T) {
 							if clock.Behind <= 0 || clock.Behind > time.Hour || !strings.Contains(err.Error(), "behind the time of keys") {
 								t.Fatal(err)
 							}
+							if st := p.State(); clock.Behind > bounds.Behind && st.Ticks != 0 {
+								t.Fatalf("%d ticks are told to be there, of which no key comes for %v", st.Ticks, clock.Behind)
+							}
 							continue
 						default:
 							t.Fatal(err)
