@@ -136,13 +136,14 @@ func wrongColumn(c sequence.Column, format string, args ...any) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: column '%s': %s", c, fmt.Sprintf(format, args...))
 }
 
-// ends returns the highest number of a sequence that the column can store. It returns 0 if only
-// keys are stored and all keys of the kind fit.
+// ends returns the highest number of a sequence whose keys the column stores. That is not the last
+// one that it can store: a client may use that as a sentinel, which would end the sequence. It
+// returns 0 if only keys are stored and all keys of the kind fit.
 func (o *owned) ends(k kind.Kind) uint64 {
 	if !k.IsPlain() {
 		return 0
 	}
-	return o.limit
+	return o.limit - 1
 }
 
 // foreign reports whether a column has keys that a sequence, which stands at last, never gave.

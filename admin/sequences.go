@@ -274,7 +274,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
 		if *a.OwnerMax != 0 && *a.OwnerMax <= at.Last && at.After != 0 && !d.Cycle && !a.Force {
-			return nil, wrongColumn(*a.OwnedBy, "it holds numbers up to %d, and the sequence stands at %d, so it would give none: make the column wider", *a.OwnerMax, at.Last)
+			return nil, wrongColumn(*a.OwnedBy, "it holds numbers up to %d, and the sequence stands at %d, so it would give none: make the column wider", keys.limit, at.Last)
 		}
 		a.Floor, note = keys.floor, uncompared(*a.OwnedBy, d.Kind)
 	}

@@ -169,22 +169,24 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	}
 }
 
-// A sequence ends where its column does, so a key that the column refuses moves no counter. Once
-// the column was widened, OWNED BY says so, and goes above the keys that came in meanwhile.
+// A sequence ends before the last number of its column, so that a row with that, or a key that the
+// column refuses, moves no counter. Once the column was widened, OWNED BY says so, and goes above
+// the keys that came in meanwhile.
 func TestASequenceEndsWithItsColumn(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
 	const owned = "ALTER SEQUENCE photos OWNED BY photos.id"
 	exec(t, c, "CREATE TABLE photos (id TINYINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100))",
-		"CREATE SEQUENCE photos NOCACHE START 253", owned, "INSERT INTO photos (title) VALUES ('a')")
+		"CREATE SEQUENCE photos NOCACHE START 252", owned, "INSERT INTO photos (title) VALUES ('a')")
 	wantError(t, c, 1264, "INSERT INTO photos (id, title) VALUES (99999999999, 'b')")
 	wantError(t, c, 1264, "INSERT INTO photos (id, title) VALUES (256, 'b')")
+	exec(t, c, "INSERT INTO photos (id, title) VALUES (255, 'sentinel')")
 	exec(t, c, "INSERT INTO photos (title) VALUES ('c')", "INSERT INTO photos (title) VALUES ('d')")
 	wantError(t, c, 4084, "INSERT INTO photos (title) VALUES ('e')")
 	exec(t, c, "ALTER TABLE photos MODIFY id INT UNSIGNED AUTO_INCREMENT", "INSERT INTO photos (id, title) VALUES (1000, 'f')")
 	wantError(t, c, 4084, "INSERT INTO photos (title) VALUES ('g')")
 	exec(t, c, owned, "INSERT INTO photos (title) VALUES ('h')")
-	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id) FROM photos"); got != "253,254,255,1000,1001" {
+	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id) FROM photos"); got != "252,253,254,255,1000,1001" {
 		t.Errorf("the keys are %s", got)
 	}
 }

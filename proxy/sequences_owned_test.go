@@ -302,7 +302,7 @@ func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
 
 	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (900)", "INSERT INTO "+e.Schemas[0]+".rotated VALUES (900), (999999)")
 	const photos = "note: shard s0: @.photos.id goes up to 5000, beyond the end of the sequence, 1000\n"
-	const rotated = "note: shard s0: @.rotated.id has a key whose counter would be 999999: it is hardly one that the sequence gave, and would end it\n"
+	const rotated = "note: shard s0: @.rotated.id has a key whose counter would be 999999: it is hardly one that the sequence gave, and would end it; if it did give it, as before a restore, RESTART it above that\n"
 	for _, test := range []struct{ op, name, want string }{
 		{"CHECK", "photos", photos + "Error: shard s0: @.photos.id goes up to 900, above the counter, which stands at 701: those keys would be given again. " +
 			"REPAIR SEQUENCE `photos` raises it\nnote: shard s1: @.photos.id goes up to 700\nerror: Corrupt"},
@@ -396,8 +396,8 @@ func (e *env) says(t *testing.T, c *sql.Conn, op, name, want string) {
 	}
 }
 
-// One odd row at the end of the column's range, as a sentinel or a key that was cut, ends no
-// sequence.
+// One odd row with the last number of the sequence, or of the column, as a sentinel or a key that
+// was cut, ends no sequence.
 func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for i := range e.Servers {
@@ -413,41 +413,41 @@ func TestAKeyAtTheEndOfTheColumnEndsNoSequence(t *testing.T) {
 	}
 	exec(t, c, "CREATE SEQUENCE photos NOCACHE OWNED BY photos.id", "CREATE SEQUENCE steps INCREMENT 10 NOCACHE OWNED BY steps.id",
 		"CREATE SEQUENCE wide NOCACHE OWNED BY wide.id", "CREATE SEQUENCE later START 50")
-	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "INSERT INTO photos VALUES (500), (2147483647)", "INSERT INTO steps VALUES (30), (122)", "INSERT INTO wide VALUES (18446744073709551615)")
+	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "INSERT INTO photos VALUES (500), (2147483646)", "INSERT INTO steps VALUES (30), (122)", "INSERT INTO wide VALUES (18446744073709551615)")
 	for _, test := range []struct{ op, name, want string }{
-		{"CHECK", "photos", "Error: shard s1: @.photos.id goes up to 2147483647, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483646\n" +
+		{"CHECK", "photos", "Error: shard s1: @.photos.id goes up to 2147483646, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483645\n" +
 			"note: shard s0: @.photos.id goes up to 70\n" +
 			"Error: shard s1: @.photos.id goes up to 500, above the counter, which stands at 70: those keys would be given again. REPAIR SEQUENCE `photos` raises it\nerror: Corrupt"},
-		{"REPAIR", "photos", "Error: shard s1: @.photos.id goes up to 2147483647, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483646\n" +
+		{"REPAIR", "photos", "Error: shard s1: @.photos.id goes up to 2147483646, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `photos` MAXVALUE 2147483645\n" +
 			"note: shard s0: @.photos.id goes up to 70\n" +
 			"note: shard s1: @.photos.id goes up to 500, above the counter, which stood at 70\ninfo: raised from 70 to 500\nstatus: Operation failed"},
 		{"REPAIR", "steps", "Error: shard s1: @.steps.id goes up to 122, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `steps` MAXVALUE 121\n" +
 			"note: shard s0: @.steps.id goes up to 0\n" +
 			"note: shard s1: @.steps.id goes up to 30, above the counter, which stood at 0\ninfo: raised from 0 to 30\nstatus: Operation failed"},
-		{"REPAIR", "wide", "Error: shard s1: @.wide.id goes up to 18446744073709551615, the last number of the sequence: DELETE that row, or ALTER SEQUENCE `wide` MAXVALUE 18446744073709551614\n" +
-			"note: shard s0: @.wide.id goes up to 0\nnote: shard s1: @.wide.id goes up to 0\nstatus: Operation failed"},
+		{"REPAIR", "wide", "note: shard s1: @.wide.id goes up to 18446744073709551615, beyond the end of the sequence, 18446744073709551614\n" +
+			"note: shard s0: @.wide.id goes up to 0\nnote: shard s1: @.wide.id goes up to 0\nstatus: OK"},
 	} {
 		e.says(t, c, test.op, test.name, test.want)
 	}
 	taken("photos", "501")
 	taken("steps", "31")
 	taken("wide", "1")
-	exec(t, c, "ALTER SEQUENCE photos MAXVALUE 2147483646")
+	exec(t, c, "ALTER SEQUENCE photos MAXVALUE 2147483645")
 	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.HasSuffix(said(t, rows, "repair"), "status: OK") {
 		t.Errorf("after the way out: got %v", rows)
 	}
 	exec(t, c, "ALTER SEQUENCE photos OWNED BY NONE")
 	for _, text := range []string{"CREATE SEQUENCE made OWNED BY photos.id", "ALTER SEQUENCE later OWNED BY photos.id"} {
-		wantError(t, c, 1210, text, "shard s1 has keys up to 2147483647", "MAXVALUE 2147483646")
+		wantError(t, c, 1210, text, "shard s1 has keys up to 2147483646", "MAXVALUE 2147483645")
 	}
-	exec(t, c, "CREATE SEQUENCE made MAXVALUE 2147483646 OWNED BY photos.id")
+	exec(t, c, "CREATE SEQUENCE made MAXVALUE 2147483645 OWNED BY photos.id")
 	taken("made", "501")
-	exec(t, c, "DROP SEQUENCE made", "ALTER SEQUENCE later MAXVALUE 2147483646 OWNED BY photos.id")
+	exec(t, c, "DROP SEQUENCE made", "ALTER SEQUENCE later MAXVALUE 2147483645 OWNED BY photos.id")
 	taken("later", "501")
 	// Who is at the end has such a key by right.
-	exec(t, c, "SELECT SETVAL('later', 2147483645)")
-	taken("later", "2147483646")
-	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (2147483646)")
+	exec(t, c, "SELECT SETVAL('later', 2147483644)")
+	taken("later", "2147483645")
+	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (2147483645)")
 	exec(t, c, "ALTER SEQUENCE later OWNED BY photos.id")
 	if _, rows := table(t, c, "CHECK SEQUENCE later"); !strings.HasSuffix(said(t, rows, "check"), "status: OK") {
 		t.Errorf("at the end: got %v", rows)
@@ -464,10 +464,10 @@ func TestAColumnNarrowerThanItsSequenceIsAnErrorOfCHECK(t *testing.T) {
 	}
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE photos NOCACHE START 40000 OWNED BY photos.id", "SELECT NEXTVAL('photos')", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6 OWNED BY rotated.id",
-		"CREATE SEQUENCE full NOCACHE START 127 OWNED BY full.id", "SELECT NEXTVAL('full')")
+		"CREATE SEQUENCE full NOCACHE START 126 OWNED BY full.id", "SELECT NEXTVAL('full')")
 	e.Servers[1].Exec(t, "USE "+e.Schemas[1], "ALTER TABLE photos MODIFY id SMALLINT", "ALTER TABLE rotated MODIFY id SMALLINT", "INSERT INTO photos VALUES (70)")
 	for name, want := range map[string]string{
-		"photos": "2147483647", "rotated": "999999",
+		"photos": "2147483646", "rotated": "999999",
 	} {
 		for _, op := range []string{"check", "repair"} {
 			_, rows := table(t, c, op+" SEQUENCE "+name)
