@@ -14,7 +14,7 @@ var errorTexts = []struct {
 }{
 	{"Keys", []errorEntry{
 		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name OWNED BY table.column`, above the keys that are there; or `unknown_sequence = \"create\"`, from 1 on"},
-		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md))"},
+		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md)); a kind: a new sequence"},
 		{4085, "HY000", "options contradict each other, or do not fit the column `id`", "the text names them"},
 		{1050, "42S01", "CREATE SEQUENCE: the name is taken", "IF NOT EXISTS, or another name"},
 		{1105, "HY000", "no number is available, or as the text says", "see [Without a number](#without-a-number)"},
@@ -75,7 +75,7 @@ var wordTexts = []struct {
 		{"while the proxy cannot write its state file", "the disk of `state_dir` is full or fails", "make room"},
 		{"is unfit to give numbers", "the server or table could repeat numbers", "run the statement in the log"},
 		{"the clock of this machine is", "it is over a minute from the sequence server's: no keys with a time or a date", "set the one that is wrong"},
-		{"behind the time of keys that are in use already", "the clock went back, or was ahead before", "wait so long, or set it right"},
+		{"behind the time of keys that are in use already", "the clock went back, or was ahead before", "wait so long; if it is right now, restart the proxy, with another `worker_id`"},
 		{"workers are in use", "more proxies than [`SNOWFLAKE`](kinds.md#snowflake) has workers, or many were killed", "wait, or a shorter OUTAGE_COVER"},
 		{"which is the worker_id of this proxy", "another proxy has that [worker](kinds.md#snowflake), or had it and was killed", "what the text says"},
 		{"is not known yet", "since the start the sequence server has not answered", "bring it back; set `state_dir`"},

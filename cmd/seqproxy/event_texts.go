@@ -54,7 +54,7 @@ var eventTexts = []eventEntry{
 	{[]string{"state file cannot be written", "state file can be written again"}, `the disk is full or fails: no numbers are reserved, those in memory are still given`},
 	{[]string{"returned numbers not kept"}, `the disk was full or failed at a stop or FLUSH: the next start leaves a gap`},
 	{[]string{"owned columns not kept"}, `the disk failed after OWNED BY was said: a start without the sequence server does not know the column`},
-	{[]string{"owned columns as known before"}, "the server was away at the start: `owners` columns come from `state_dir`"},
+	{[]string{"owned columns as known before"}, "the server was away at the start: `owners` columns come from `state_dir`, and those bound since are not filled yet"},
 	{[]string{"owner of a sequence lost"}, "by a fail-over; do what `remedy` says"},
 	{[]string{"sequence row gone"}, "somebody deleted it, as by TRUNCATE; clients get error 4091: do what `remedy` says"},
 	{[]string{"ticket table not served"}, "its statements go to the server; the error says why: [ticket tables](coming-from.md#ticket-tables)"},
