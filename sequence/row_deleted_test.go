@@ -390,6 +390,26 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 	}
 }
 
+// A sequence is dropped while an application goes on to count in the table, and makes the row anew.
+func TestARowThatWasMadeByHandAfterADropGoesOnAboveTheOldOne(t *testing.T) {
+	p := newPlace(t).withAll(t, nil)
+	s := p.open(t)
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 1})
+	wantTaken(t, s, "photos", 1, 2, 3)
+	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 1)")
+	given := make(map[uint64]bool)
+	for range 3 {
+		n := mustTake(t, p.open(t, steadySize(1)), "photos", 1)
+		if n <= 3 || given[n] {
+			t.Errorf("%d is given again", n)
+		}
+		given[n] = true
+	}
+}
+
 // Somebody deletes the row of a sequence that a column owns. Made again without the column, it
 // would leave the column's keys to each shard.
 func TestASequenceInPlaceOfADeletedRowSaysWhatBecomesOfItsColumn(t *testing.T) {

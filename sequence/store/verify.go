@@ -80,6 +80,8 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, answered,
 	case last < t.width || last > stored.Max || stored.ID < last && !stored.Def.Cycle:
 		return st.FailedWith(st.Momentary(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", t.Name, last, stored.ID),
 			"look for triggers on the table, and for rows whose id is negative"))
+	case stored.Anchor == 0 && last-t.width < stored.Floor: // it was dropped, and somebody made its row anew
+		return Attempt{Outcome: OutcomeWentBack, Row: last - t.width, Mark: stored.Floor, Err: fmt.Errorf("%w below %d, where it was dropped", OutcomeWentBack, stored.Floor)}
 	}
 	return Attempt{}
 }
