@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,8 +22,11 @@ const index = `seqproxy %s
 /readyz?sequence=photos    and if this sequence gives numbers now; 404 if there is none of that name
 `
 
-// maxReady bounds the /readyz requests answered at the same time. Further ones wait.
-const maxReady = 8
+// Bounds of the requests answered at the same time. Further ones wait.
+const (
+	maxReady   = 8 // of /readyz
+	maxScrapes = 4 // of /metrics, until the page is made
+)
 
 // NewPages returns the handler for a Server. version is the proxy's.
 func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *zap.Logger) http.Handler {
@@ -31,12 +35,11 @@ func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *
 		plainText(w)
 		_, _ = fmt.Fprintf(w, index, version) // the client has gone
 	})
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+	mux.Handle("/metrics", inMemory(maxScrapes, promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		ErrorLog: metricsLog(log),
 		// an error in one part does not hide the others
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: 4,
-	}))
+		ErrorHandling: promhttp.ContinueOnError,
+	})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		plainText(w)
 		_, _ = io.WriteString(w, "ok\n")
@@ -58,6 +61,38 @@ func readOnly(pages http.Handler) http.Handler {
 		pages.ServeHTTP(w, r)
 	})
 }
+
+// inMemory makes a whole page before it sends any of it, a few at the same time. So a client who
+// does not read its page keeps no other from one.
+func inMemory(most int, pages http.Handler) http.Handler {
+	places := make(chan struct{}, most)
+	fill := func(p *page, r *http.Request) {
+		defer func() { <-places }()
+		pages.ServeHTTP(p, r)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+		case <-r.Context().Done(): // the client has gone
+			return
+		}
+		p := page{header: w.Header(), status: http.StatusOK}
+		fill(&p, r)
+		w.WriteHeader(p.status)
+		_, _ = w.Write(p.body.Bytes()) // the client has gone
+	})
+}
+
+// page is an answer in memory.
+type page struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (p *page) Header() http.Header         { return p.header }
+func (p *page) WriteHeader(status int)      { p.status = status }
+func (p *page) Write(b []byte) (int, error) { return p.body.Write(b) }
 
 func plainText(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
