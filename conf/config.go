@@ -189,8 +189,8 @@ type User struct {
 	Schema string `toml:"schema" reload:"new"`
 	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// the sequences that the user may use; others are error 1227. Names as in SQL; `video*` is
-	// every name that begins so, as the table spells it. `[]` is none
+	// the sequences that the user may use; others, and keys above their counters, are error 1227.
+	// Names as in SQL; `video*` is every name that begins so, as the table spells it. `[]` is none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -137,6 +138,40 @@ func TestWhoMayNotInsertIntoATableMovesNoCounterByAKeyOfHisOwn(t *testing.T) {
 	exec(t, c, "FLUSH SEQUENCES", "INSERT INTO photos (title) VALUES ('e')")
 	if got := value(t, c, "SELECT MAX(id) > 400000 FROM photos"); got != "1" {
 		t.Errorf("keys above 400000: got %s, want 1", got)
+	}
+}
+
+// A column is bound in every schema, and temporary tables are not told apart. So whoever may make a
+// table anywhere could end a sequence.
+func TestWhoMayNotUseASequenceMovesItByNoKeyOfATableOfHisOwn(t *testing.T) {
+	guest := proxy.User{Name: "guest", Password: "p", Sequences: []string{"own"}}
+	o := newOracle(t, withUser(bound(filledPhotos, proxy.Binding{Table: "owned", Column: "id", Sequence: "own"}), guest),
+		"CREATE TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	o.fresh(t)
+	createSequence(t, o.env, "own")
+	o.Servers[0].Exec(t, "CREATE USER guest IDENTIFIED BY 'p'", "GRANT SELECT, CREATE TEMPORARY TABLES ON "+o.Schemas[0]+".* TO guest")
+	t.Cleanup(func() { o.Servers[0].Exec(t, "DROP USER guest") })
+	const end = "9223372036854775807"
+	c, g := o.Conn(t, o.Schemas[0], nil), o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.User, c.Passwd = guest.Name, guest.Password })
+	exec(t, c, "INSERT INTO photos (title) VALUES ('a')")
+	exec(t, g, "CREATE TEMPORARY TABLE photos (title VARCHAR(20), id BIGINT UNSIGNED PRIMARY KEY)", "CREATE TEMPORARY TABLE owned (id BIGINT UNSIGNED PRIMARY KEY)")
+	for _, how := range []string{"text", "prepared"} {
+		for _, text := range []string{
+			"INSERT INTO photos (id) VALUES (" + end + ")", "INSERT INTO photos VALUES ('b', " + end + "), ('c', 1)", "REPLACE photos SET id = " + end,
+		} {
+			checkError(t, how+", "+text, run(t.Context(), g, how, text), 1227, "Access denied", "right to use the sequence '"+filledPhotos.Sequence+"'")
+		}
+	}
+	_, err := g.ExecContext(t.Context(), "INSERT INTO photos (id) VALUES (?)", uint64(math.MaxInt64))
+	checkError(t, "with a parameter", err, 1227, filledPhotos.Sequence)
+	exec(t, c, "FLUSH SEQUENCES", "INSERT INTO photos (title) VALUES ('d')")
+	if got := value(t, c, "SELECT MAX(id) < 100000 FROM photos"); got != "1" {
+		t.Errorf("keys below 100000: got %s, want 1", got)
+	}
+	// A key that moves no counter needs no right, and a sequence that he may use moves.
+	exec(t, g, "INSERT INTO photos (id) VALUES (1)", "INSERT INTO owned VALUES (200000)")
+	if got := value(t, g, "SELECT NEXTVAL('own') > 200000"); got != "1" {
+		t.Errorf("a number above 200000: got %s, want 1", got)
 	}
 }
 

@@ -11,18 +11,24 @@ import (
 
 // Avoid takes numbers that a statement gives itself out of what is handed out for a column. Before
 // the counter moves, the server says whether the user may insert rows into the table: else anybody
-// could end a sequence. Without a table the server has said so at PREPARE.
+// could end a sequence. Without a table the server has said so at PREPARE. A user with limited
+// rights needs the right to the sequence, too: the table may be a temporary one of his own.
 func (t *Taker) Avoid(k *plan.FilledKey) error {
 	if len(k.Explicit) == 0 {
 		return nil
 	}
 	t.name = append(t.name[:0], k.Binding.Sequence...)
-	if len(k.Table) > 0 {
+	if len(k.Table) > 0 || t.rights != nil {
 		enough, err := t.sequences.AvoidHere(&t.Patience, t.name, k.Explicit)
 		if err = t.Patience.Over(err); err != nil || enough {
 			return err
 		}
-		if err := t.session.MayInsert(k); err != nil {
+		if len(k.Table) > 0 {
+			if err := t.session.MayInsert(k); err != nil {
+				return err
+			}
+		}
+		if err := t.MayUse(t.name); err != nil {
 			return err
 		}
 	}
