@@ -140,11 +140,11 @@ func (p *List) Arguments(e *Execution, row int) func(at int) Value {
 	i, rest := 0, e.Values
 	return func(at int) Value {
 		for ; ; i++ {
-			v := Value{null: e.Params.IsNull(i), kind: p.Types[i]}
+			v := Value{null: e.Params.IsNull(i), kind: p.Types.At(i)}
 			if p.long != nil && p.long[i] {
 				v = Value{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
 			} else if !v.null {
-				size, _ := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+				size, _ := protocol.BinaryValueSize(uint8(p.Types.Of[i]), rest)
 				v.data, rest = rest[:size], rest[size:]
 			}
 			if i == at {
@@ -161,7 +161,7 @@ func (p *List) argumentsInRow(row []byte) func(at int) Value {
 	return func(at int) Value {
 		for ; ; i++ {
 			rest, _ := p.cutBulkValue(i, row)
-			v := Value{null: row[0] != bulkValue, kind: p.Types[i], data: row[1 : len(row)-len(rest)]}
+			v := Value{null: row[0] != bulkValue, kind: p.Types.At(i), data: row[1 : len(row)-len(rest)]}
 			row = rest
 			if i == at {
 				i++

@@ -43,15 +43,15 @@ func (p *List) CutBulk(payload []byte) (e Execution, err error) {
 	rest := payload[BulkHead:]
 	switch {
 	case binary.LittleEndian.Uint16(payload[5:])&bulkSendTypes == 0:
-		if len(p.Types) != p.Params {
+		if len(p.Types.Of) != p.Params {
 			return e, errBulkArguments
 		}
 	case len(rest) < 2*p.Params:
 		return e, ErrMalformed
 	default:
-		p.Types = p.Types[:0]
+		p.Types = p.Types.empty(p.Params)
 		for i := range p.Params {
-			p.Types = append(p.Types, protocol.Parameter{Type: binary.LittleEndian.Uint16(rest[2*i:])})
+			p.Types.Of = append(p.Types.Of, binary.LittleEndian.Uint16(rest[2*i:]))
 		}
 		rest = rest[2*p.Params:]
 	}
@@ -88,7 +88,7 @@ func (p *List) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 	if indicator != bulkValue {
 		return b, indicator <= bulkIgnore
 	}
-	size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), b)
+	size, ok := protocol.BinaryValueSize(uint8(p.Types.Of[i]), b)
 	if !ok {
 		return nil, false
 	}
@@ -106,7 +106,7 @@ func (p *List) appendBulk(b []byte, id uint32, e *Execution, values []keys.Numbe
 		if h, first := w.next(); h != nil {
 			b = binary.LittleEndian.AppendUint16(b, h.paramType())
 		} else {
-			b = binary.LittleEndian.AppendUint16(b, p.Types[first].Type)
+			b = binary.LittleEndian.AppendUint16(b, p.Types.Of[first])
 		}
 	}
 	for r, row := range e.bulk {

@@ -1,7 +1,6 @@
 package params
 
 import (
-	"bytes"
 	"encoding/binary"
 	"iter"
 	"math"
@@ -207,19 +206,18 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	}
 	switch {
 	case e.Params.Rebound:
-		bound, types, names := p.before[:0], e.Params.Types, 0
+		bound, types, names := p.before.empty(p.Params), e.Params.Types, 0
 		for range p.Params {
 			var param protocol.Parameter
 			param, types, _ = protocol.CutParameter(types, attributes)
 			if names += len(param.Name); names > maxNames {
 				return e, errNames
 			}
-			param.Name = bytes.Clone(param.Name)
-			bound = append(bound, param)
+			bound.add(param, p.Params)
 		}
 		p.Types, p.before = bound, p.Types
 		e.Params.Types = types // of the attributes
-	case len(p.Types) != p.Params:
+	case len(p.Types.Of) != p.Params:
 		return e, ErrArguments
 	case e.count > p.Params: // attributes have no types from a last execution
 		return e, ErrMalformed
@@ -271,7 +269,7 @@ func (p *List) whole(e *Execution) bool {
 		if e.Params.IsNull(i) || p.long != nil && p.long[i] {
 			continue
 		}
-		size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+		size, ok := protocol.BinaryValueSize(uint8(p.Types.Of[i]), rest)
 		if !ok {
 			return false
 		}
@@ -290,8 +288,9 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 	}
 	if attributes {
 		size += name * len(p.Hidden)
-		for i := range p.Types {
-			if size += name + len(p.Types[i].Name); len(p.Types[i].Name) > 250 {
+		size += name * len(p.Types.Of)
+		for _, n := range p.Types.names {
+			if size += len(n); len(n) > 250 {
 				size += count - name
 			}
 		}
@@ -306,7 +305,9 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number, previous uint64) ([]byte, error) {
 	p.assign(e, values, previous)
 	if e.Bulk() {
-		return p.appendBulk(b, id, e, values)
+		b, err := p.appendBulk(b, id, e, values)
+		p.emptied = nil // the rows may be very many
+		return b, err
 	}
 	return p.appendExecute(b, id, e, attributes, values)
 }
@@ -336,7 +337,7 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 		} else {
 			emptied := p.isEmptied(0, first)
 			if first < p.Params {
-				param := p.Types[first]
+				param := p.Types.At(first)
 				if emptied && !p.Key.Binding.Texts { // beside a DOUBLE the server would round the number
 					param.Type = typeUnsignedBigint
 				}
@@ -356,7 +357,7 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 			if e.Params.IsNull(i) || p.long != nil && p.long[i] {
 				continue
 			}
-			size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+			size, ok := protocol.BinaryValueSize(uint8(p.Types.Of[i]), rest)
 			if !ok {
 				return nil, ErrMalformed
 			}

@@ -57,7 +57,7 @@ func FuzzExecution(f *testing.F) {
 			}
 		}
 
-		p.Types = nil
+		p.Types = Types{}
 		e, err := p.Cut(payload, attributes)
 		if err != nil {
 			return
@@ -78,13 +78,13 @@ func FuzzExecution(f *testing.F) {
 			if at == noPlace {
 				continue
 			}
-			if got.Params.IsNull(int(at)) != e.Params.IsNull(i) || server.Types[at].Type != p.Types[i].Type || !bytes.Equal(server.Types[at].Name, p.Types[i].Name) {
+			if got.Params.IsNull(int(at)) != e.Params.IsNull(i) || server.Types.At(int(at)).Type != p.Types.At(i).Type || !bytes.Equal(server.Types.At(int(at)).Name, p.Types.At(i).Name) {
 				t.Errorf("parameter %d differs from the server's %d", i, at)
 			}
 		}
 		for i, h := range p.Hidden {
-			if got.Params.IsNull(h.At) != values[i].Null || server.Types[h.At].Type != h.paramType() {
-				t.Errorf("the number at %d: got type %x, NULL %v", h.At, server.Types[h.At].Type, got.Params.IsNull(h.At))
+			if got.Params.IsNull(h.At) != values[i].Null || server.Types.Of[h.At] != h.paramType() {
+				t.Errorf("the number at %d: got type %x, NULL %v", h.At, server.Types.Of[h.At], got.Params.IsNull(h.At))
 			}
 		}
 		for i := p.Params; i < e.count; i++ {

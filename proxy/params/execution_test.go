@@ -3,12 +3,15 @@ package params
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 )
 
 // execution is a COM_STMT_EXECUTE that binds parameters of these names as NULL.
@@ -47,14 +50,50 @@ func TestTheNamesOfParametersAreBounded(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.err)
 		}
 		kept := 0
-		for _, typ := range append(p.Types, p.before...) {
-			kept += len(typ.Name)
+		for _, name := range slices.Concat(p.Types.names, p.before.names) {
+			kept += len(name)
 		}
 		if kept > 2*maxNames {
 			t.Errorf("%s: the statement keeps %d bytes of names", c.name, kept)
 		}
-		if c.err == nil && (!e.Whole || string(p.Types[0].Name) != c.names[0] || string(p.Types[1].Name) != c.names[1]) {
-			t.Errorf("%s: got the names %.20q and %.20q", c.name, p.Types[0].Name, p.Types[1].Name)
+		if c.err == nil && (!e.Whole || string(p.Types.At(0).Name) != c.names[0] || string(p.Types.At(1).Name) != c.names[1]) {
+			t.Errorf("%s: got the names %.20q and %.20q", c.name, p.Types.At(0).Name, p.Types.At(1).Name)
 		}
+	}
+}
+
+// A pool of connections keeps many statements, and those of many rows have very many parameters.
+func TestAParameterTakesFewBytes(t *testing.T) {
+	const n, most = 10_000, 5 // the types of this execution and of the last one
+	payload, p := execution(make([]string, n)...), &List{Params: n}
+	cut := func() {
+		if e, err := p.Cut(payload, true); err != nil || !e.Whole {
+			t.Fatalf("got %+v, %v", e, err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cut()
+	cut()
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / n; got > most {
+		t.Errorf("each takes %d bytes, want %d at most", got, most)
+	}
+	if got := testing.AllocsPerRun(10, cut); got > 0 {
+		t.Errorf("a further execution takes memory %v times, want none", got)
+	}
+}
+
+// The rows that are executed at once may be a million, and their statement stays prepared.
+func TestAStatementKeepsNothingOfItsRows(t *testing.T) {
+	p := &List{Params: 1, Key: &Key{}, Filling: &plan.Filling{Keys: make([]plan.FilledKey, 1)}}
+	rows := append(binary.LittleEndian.AppendUint16(make([]byte, BulkHead), uint16(mysql.MYSQL_TYPE_NULL)), bulkNull, bulkNull)
+	binary.LittleEndian.PutUint16(rows[5:], bulkSendTypes)
+	e, err := p.CutBulk(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Append(nil, 1, &e, false, nil, 0); err != nil || p.emptied != nil {
+		t.Errorf("got %v, and %d bytes are kept", err, cap(p.emptied))
 	}
 }

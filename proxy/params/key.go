@@ -44,9 +44,9 @@ type keyRow struct {
 }
 
 // rounds reports whether a parameter has a type that makes the server round the number beside it.
-func (k *Key) rounds(types []protocol.Parameter) bool {
+func (k *Key) rounds(types []uint16) bool {
 	return slices.ContainsFunc(k.rows, func(r keyRow) bool {
-		return r.param >= 0 && (types[r.param].Type == uint16(mysql.MYSQL_TYPE_FLOAT) || types[r.param].Type == uint16(mysql.MYSQL_TYPE_DOUBLE))
+		return r.param >= 0 && (types[r.param] == uint16(mysql.MYSQL_TYPE_FLOAT) || types[r.param] == uint16(mysql.MYSQL_TYPE_DOUBLE))
 	})
 }
 
@@ -267,7 +267,7 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 			return nil, err
 		}
 	}
-	if e.Bulk() && len(k.Filled) > 0 && !k.Binding.Texts && p.Key.rounds(p.Types) {
+	if e.Bulk() && len(k.Filled) > 0 && !k.Binding.Texts && p.Key.rounds(p.Types.Of) {
 		return nil, protocol.NotSupported("a key for %s.%s, which is filled from sequence %s, of the type FLOAT or DOUBLE in rows that are executed at once: send it as an integer",
 			k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 	}

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"bytes"
 	"math"
 
 	"seqproxy/protocol"
@@ -11,10 +12,10 @@ import (
 // List is the parameters of one prepared statement: the client's, and the hidden ones in place of
 // calls and keys. The zero value has none.
 type List struct {
-	Hidden []Hidden             // the proxy gives them values
-	Params int                  // number of the client's parameters
-	Types  []protocol.Parameter // of the client's parameters, at the last bind
-	Key    *Key                 // the column to fill
+	Hidden []Hidden // the proxy gives them values
+	Params int      // number of the client's parameters
+	Types  Types    // of the client's parameters, at the last bind
+	Key    *Key     // the column to fill
 	// Filling is the last execution's, for a remedy of its error.
 	Filling *plan.Filling
 	// LongSent reports whether data came by COM_STMT_SEND_LONG_DATA since the last execution. long
@@ -25,10 +26,45 @@ type List struct {
 
 	// place has the server's index of each of the client's parameters; nil without hidden ones.
 	place  []uint16
-	before []protocol.Parameter // Types before the last Cut; see Unbind
+	before Types // Types before the last Cut; see Unbind
 	// emptied says which of the client's parameters become NULL, for each row of the last bulk
 	// execution.
 	emptied []bool
+}
+
+// Types are the types of parameters, and their names. A client may keep very many statements with
+// very many parameters, so a parameter takes two bytes.
+type Types struct {
+	Of    []uint16 // as in protocol.Parameter
+	names [][]byte // nil: none has a name
+}
+
+// At returns that of parameter i.
+func (t *Types) At(i int) protocol.Parameter {
+	p := protocol.Parameter{Type: t.Of[i]}
+	if t.names != nil {
+		p.Name = t.names[i]
+	}
+	return p
+}
+
+// add appends one of total. It copies the name.
+func (t *Types) add(p protocol.Parameter, total int) {
+	if len(p.Name) > 0 && t.names == nil {
+		t.names = make([][]byte, len(t.Of), total)
+	}
+	if t.names != nil {
+		t.names = append(t.names, bytes.Clone(p.Name))
+	}
+	t.Of = append(t.Of, p.Type)
+}
+
+// empty returns an empty list with room for total, in the same memory if that is enough.
+func (t *Types) empty(total int) Types {
+	if cap(t.Of) < total {
+		return Types{Of: make([]uint16, 0, total)}
+	}
+	return Types{Of: t.Of[:0]}
 }
 
 // Fits refuses a statement of so many rows that servers take fewer parameters than it has with

@@ -105,7 +105,7 @@ func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err e
 		}
 		id = 0
 		if p.Params == 1 && !k.long && !e.Params.IsNull(0) {
-			id = kill.ParameterID(p.Types[0].Type, e.Values)
+			id = kill.ParameterID(p.Types.At(0).Type, e.Values)
 		}
 		k.long = false
 	}

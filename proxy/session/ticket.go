@@ -252,7 +252,7 @@ func (x *executor) executeTicket(p *prepared, payload []byte) error {
 	complete := err == nil && e.Whole
 	t := p.ticket
 	if complete && !p.LongSent {
-		if bound, ok := p.ticket.Bound(p.Types[:p.Params], &e.Params, e.Values); ok {
+		if bound, ok := p.ticket.Bound(p.Types.Of, &e.Params, e.Values); ok {
 			t = bound
 			if handled, err := x.executeHere(p, bound); handled || err != nil {
 				return err

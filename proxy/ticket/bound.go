@@ -11,7 +11,7 @@ import (
 
 // Bound returns the ticket with the values of its parameters, which have these types; false if the
 // server must read them.
-func (t *Ticket) Bound(types []protocol.Parameter, params *protocol.Parameters, values []byte) (*Ticket, bool) {
+func (t *Ticket) Bound(types []uint16, params *protocol.Parameters, values []byte) (*Ticket, bool) {
 	if len(types) == 0 {
 		return t, true
 	}
@@ -21,7 +21,7 @@ func (t *Ticket) Bound(types []protocol.Parameter, params *protocol.Parameters, 
 		if params.IsNull(i) {
 			return nil, false
 		}
-		typ := types[i].Type
+		typ := types[i]
 		size, ok := protocol.BinaryValueSize(uint8(typ), rest)
 		if !ok {
 			return nil, false

@@ -156,7 +156,7 @@ func TestParametersOfATicketAreRead(t *testing.T) {
 	if ticket == nil {
 		t.Fatal("the text is no ticket")
 	}
-	types := []protocol.Parameter{{Type: uint16(mysql.MYSQL_TYPE_LONGLONG)}, {Type: uint16(mysql.MYSQL_TYPE_VAR_STRING)}}
+	types := []uint16{uint16(mysql.MYSQL_TYPE_LONGLONG), uint16(mysql.MYSQL_TYPE_VAR_STRING)}
 	for step, want := range map[int64]bool{5: true, 0: false, -1: false} {
 		values := append(binary.LittleEndian.AppendUint64(nil, uint64(step)), "\x01p"...)
 		got, ok := ticket.Bound(types, &protocol.Parameters{Nulls: []byte{0}}, values)
