@@ -72,8 +72,14 @@ type Conn struct {
 // Node returns the address of the server, for messages.
 func (c *Conn) Node() string { return c.node.String() }
 
-// answerLimit bounds an answer to the proxy's own statements, in bytes.
-const answerLimit = 1 << 20
+// Bounds of an answer to the proxy's own statements: a server in wrong hands may send anything.
+const (
+	answerLimit = 1 << 20  // bytes of a packet
+	rowsLimit   = 32 << 20 // bytes of memory, about, that all rows take
+	maxColumns  = 4096     // as servers have
+)
+
+var errTooMuch = errors.New("the answer to a statement of the proxy's own is longer than 32 MiB")
 
 // answerAhead bounds the bytes of answers that are read while a write of statements is blocked.
 const answerAhead = 1 << 20
@@ -338,7 +344,7 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 		return nil, err
 	}
 	columns, definitions, ok := protocol.ParseColumnCount(p, c.Capabilities.HasAny(protocol.MetadataFlags))
-	if !ok {
+	if !ok || columns > maxColumns {
 		return nil, protocol.ErrMalformed
 	}
 	if definitions {
@@ -353,10 +359,14 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 			return nil, err
 		}
 	}
-	for {
+	const value = 64 // bytes beside its text
+	for left := rowsLimit; ; {
 		p, err := c.packetOfAnswer()
 		if err != nil {
 			return nil, err
+		}
+		if left -= len(p) + value*int(columns); left < 0 {
+			return nil, errTooMuch
 		}
 		if done, err := c.ended(p, false); done || err != nil {
 			return rows, err
