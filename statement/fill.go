@@ -53,7 +53,7 @@ func (in *Insertion) NeedsColumns() bool {
 	return in.Source != InsertSet
 }
 
-// Filling returns what happens to the key of row i.
+// Filling returns what happens to the key of row i of Rows.
 func (in *Insertion) Filling(i int, k *Key) Filling {
 	switch kind := in.Rows[i].Value.Kind; kind {
 	case ValueParam:
@@ -93,14 +93,7 @@ func (in *Insertion) MayBeZero() bool {
 }
 
 // Complete reports whether every row has n values.
-func (in *Insertion) Complete(n int) bool {
-	for i := range in.Rows {
-		if in.Rows[i].Values != n {
-			return false
-		}
-	}
-	return true
-}
+func (in *Insertion) Complete(n int) bool { return in.width == n }
 
 // Clone returns a copy that later reads of in do not change. The copy itself cannot read.
 func (in *Insertion) Clone() *Insertion {
@@ -160,7 +153,7 @@ func (in *Insertion) AppendAlias(dst []Splice) []Splice {
 	return append(dst, Splice{in.AliasEnd, in.AliasEnd, in.textFrom(from)})
 }
 
-// AppendNumber appends the splice that sets row i's key to value, an expression.
+// AppendNumber appends the splice that sets the key of row i of Rows to value, an expression.
 func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []Splice {
 	r := &in.Rows[i]
 	if r.Value.Kind != ValueMissing {
@@ -186,10 +179,10 @@ func (in *Insertion) apart(text []byte, at int) []byte {
 	return text
 }
 
-// AppendIfEmpty appends the splices that set row i's key to value if the key is NULL or becomes 0
-// in the column: an integer column makes 0 of 0.4. The comparison is by DECIMAL, which has enough
-// digits for every key. value must be an expression of a string type: from two numeric types the
-// server would derive a common type, which may be inexact.
+// AppendIfEmpty appends the splices that set the key of row i of Rows to value if the key is NULL
+// or becomes 0 in the column: an integer column makes 0 of 0.4. The comparison is by DECIMAL, which
+// has enough digits for every key. value must be an expression of a string type: from two numeric
+// types the server would derive a common type, which may be inexact.
 func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []Splice {
 	v := &in.Rows[i].Value
 	open, closing := "IFNULL((", "), "

@@ -32,7 +32,7 @@ func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns []
 		}
 	}
 	// The server refuses rows of another length, before and after the change.
-	if !in.ReadRows(k.Index) || !in.Complete(max(len(in.Columns), len(k.Columns))) {
+	if !in.ReadRows(k.Index, nil) || !in.Complete(max(len(in.Columns), len(k.Columns))) {
 		return nil, 0, false
 	}
 	var splices []Splice
@@ -92,7 +92,7 @@ func FuzzFill(f *testing.F) {
 			t.Fatalf("%q -> %q: not read", sql, filled)
 		}
 		key := out.Column(isID)
-		if key < 0 || !out.ReadRows(key) || len(out.Rows) != len(in.Rows) {
+		if key < 0 || !out.ReadRows(key, nil) || len(out.Rows) != len(in.Rows) {
 			t.Fatalf("%q -> %q: column %d, %d rows of %d", sql, filled, key, len(out.Rows), len(in.Rows))
 		}
 		next := uint64(9000000)

@@ -27,8 +27,10 @@ type Insertion struct {
 	// ListStart and ListEnd bound the place for a list of columns: an empty list or nothing. If
 	// columns are listed, ListEnd is before the closing parenthesis, and another column fits there.
 	ListStart, ListEnd int
-	// Rows are the rows of VALUES, or the single row of SET.
-	Rows []InsertRow
+	// Rows are the rows of VALUES, or the single row of SET, that ReadRows keeps. Count is the number
+	// of all rows.
+	Rows  []InsertRow
+	Count int
 	// AliasEnd is where another column's alias fits: before the closing parenthesis in VALUES (1, 2)
 	// AS new (a, b), behind AS new. 0 means no alias. AliasNames: the columns have aliases.
 	AliasEnd   int
@@ -39,6 +41,7 @@ type Insertion struct {
 	l      lex.Lexer
 	arena  lex.Arena
 	params int  // markers read so far
+	width  int  // number of values in each row; -1: rows differ
 	listed int  // in ReadLoad: how many of Columns are the file's; the rest are SET's
 	xml    bool // in ReadLoad
 	values []InsertValue
@@ -77,7 +80,7 @@ func (in *Insertion) ReadInserts(sql []byte, mode lex.Mode) {
 func (in *Insertion) Read(t *TableRef) bool {
 	in.Source = InsertUnknown
 	in.Ignore, in.OnDuplicate, in.Returning, in.AliasNames = false, false, false, false
-	in.Columns, in.Rows, in.values, in.AliasEnd = in.Columns[:0], in.Rows[:0], in.values[:0], 0
+	in.Columns, in.Rows, in.values, in.AliasEnd, in.Count = in.Columns[:0], in.Rows[:0], in.values[:0], 0, 0
 	l := &in.l
 	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
 		if l.Start >= t.Begin && l.Kw == lex.KwIgnore && l.End <= t.Start {
@@ -194,19 +197,36 @@ func (in *Insertion) Column(same func(name []byte) bool) int {
 }
 
 // ReadRows reads the rows and what follows them. key is the index of the wanted column, or -1. It
-// returns false if it cannot follow all of it.
-func (in *Insertion) ReadRows(key int) bool {
+// returns false if it cannot follow all of it. Rows for whose value stays returns true are counted
+// and not kept: a text may have millions of them. With nil all are kept.
+func (in *Insertion) ReadRows(key int, stays func(v *InsertValue) bool) bool {
 	switch in.Source {
 	case InsertSet:
-		row := &in.Rows[0]
+		row := InsertRow{Values: len(in.Columns), End: in.values[len(in.values)-1].End, Params: in.params, Value: InsertValue{Kind: ValueMissing}}
 		if key >= 0 {
 			row.Value = in.values[key]
 		}
+		in.addRow(&row, stays)
 		return in.tail()
 	case InsertValues:
-		return in.rows(key) && in.tail()
+		return in.rows(key, stays) && in.tail()
 	}
 	return false
+}
+
+// addRow counts a row, and keeps it unless its value stays.
+func (in *Insertion) addRow(row *InsertRow, stays func(v *InsertValue) bool) {
+	switch {
+	case in.Count == 0:
+		in.width = row.Values
+	case in.width != row.Values:
+		in.width = -1
+	}
+	in.Rows = append(in.Rows, *row)
+	if last := len(in.Rows) - 1; stays != nil && stays(&in.Rows[last].Value) {
+		in.Rows = in.Rows[:last]
+	}
+	in.Count++
 }
 
 func (in *Insertion) next() {
@@ -299,14 +319,13 @@ func (in *Insertion) assignments() bool {
 		}
 		in.values = append(in.values, v)
 		if !l.Is(',') {
-			in.Rows = append(in.Rows, InsertRow{Values: len(in.Columns), End: v.End, Params: in.params, Value: InsertValue{Kind: ValueMissing}})
 			return true
 		}
 	}
 }
 
 // rows reads (1, 2), (3, 4), and moves behind them.
-func (in *Insertion) rows(key int) bool {
+func (in *Insertion) rows(key int, stays func(v *InsertValue) bool) bool {
 	l := &in.l
 	for {
 		in.next()
@@ -337,7 +356,7 @@ func (in *Insertion) rows(key int) bool {
 			row.Values++
 		}
 		row.End, row.Params = l.Start, in.params
-		in.Rows = append(in.Rows, row)
+		in.addRow(&row, stays)
 		if in.next(); !l.Is(',') {
 			return true
 		}

@@ -3,6 +3,7 @@ package statement
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func described(sql string, mode lex.Mode) string {
 	if len(in.Columns) == 0 {
 		key = 0
 	}
-	if !in.ReadRows(key) {
+	if !in.ReadRows(key, nil) {
 		return "unread"
 	}
 	if in.Ignore {
@@ -233,7 +234,7 @@ func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
 			var in Insertion
 			st.Analyze([]byte(sql), lex.Mode{})
 			in.ReadInserts([]byte(sql), lex.Mode{})
-			if !in.Read(&st.Tables[0]) || !in.ReadRows(in.Column(func(name []byte) bool { return string(name) == "id" })) {
+			if !in.Read(&st.Tables[0]) || !in.ReadRows(in.Column(func(name []byte) bool { return string(name) == "id" }), nil) {
 				t.Errorf("%s: not read", sql)
 				continue
 			}
@@ -260,7 +261,7 @@ func TestALiteralIsNeverNull(t *testing.T) {
 			var in Insertion
 			st.Analyze([]byte(sql), lex.Mode{})
 			in.ReadInserts([]byte(sql), lex.Mode{})
-			if !in.Read(st.Table()) || !in.ReadRows(0) {
+			if !in.Read(st.Table()) || !in.ReadRows(0, nil) {
 				t.Fatalf("%s: not read", sql)
 			}
 			if got := in.Rows[0].Value.Literal; got != want {
@@ -276,7 +277,7 @@ func TestMarkersAreCountedInFrontOfValuesAndRowEnds(t *testing.T) {
 	var in Insertion
 	st.Analyze([]byte(sql), lex.Mode{})
 	in.ReadInserts([]byte(sql), lex.Mode{})
-	if !in.Read(st.Table()) || !in.ReadRows(1) {
+	if !in.Read(st.Table()) || !in.ReadRows(1, nil) {
 		t.Fatal("not read")
 	}
 	var got []string
@@ -351,6 +352,33 @@ func TestWhetherALoadGivesAColumn(t *testing.T) {
 	}
 }
 
+// What is known of all rows does not depend on which are kept.
+func TestRowsThatStayAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		sql            string
+		count, kept    int
+		complete, zero bool
+	}{
+		{"insert into t values (1, 2), (3, 4)", 2, 0, true, false},
+		{"insert into t values (1, 2), (0, 4), (5, 6), (null, 8)", 4, 2, true, true},
+		{"insert into t values (1, 2), (3), (5, 6)", 3, 0, false, false},
+		{"insert into t values (1), (3, 4)", 2, 0, false, false},
+		{"insert into t values (1), (3)", 2, 0, false, false},
+		{"insert into t set id = 5, a = 6", 1, 0, true, false},
+		{"insert into t set id = null, a = 6", 1, 1, true, false},
+	} {
+		var st Statement
+		var in Insertion
+		st.Analyze([]byte(c.sql), lex.Mode{})
+		in.ReadInserts([]byte(c.sql), lex.Mode{})
+		if !in.Read(st.Table()) || !in.ReadRows(0, func(v *InsertValue) bool { return v.Kind == ValueNumber }) {
+			t.Errorf("%s: not read", c.sql)
+		} else if in.Count != c.count || len(in.Rows) != c.kept || in.Complete(2) != c.complete || in.MayBeZero() != c.zero {
+			t.Errorf("%s: got %d rows, %d kept, complete %v, zero %v, want %+v", c.sql, in.Count, len(in.Rows), in.Complete(2), in.MayBeZero(), c)
+		}
+	}
+}
+
 func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 	const sql = "/* x */; insert into a (b) values (1); select 1; replace into c set d = 2; update x set y = 1; insert into e select 1; insert into f values (3),(4)"
 	var st Statement
@@ -363,7 +391,7 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 			continue
 		}
 		ok := in.Read(&st.Tables[i])
-		rows := in.Source != InsertQuery && in.ReadRows(0)
+		rows := in.Source != InsertQuery && in.ReadRows(0, nil)
 		got = append(got, fmt.Sprintf("%s %v %v %d", st.Tables[i].Name, ok, rows, len(in.Rows)))
 	}
 	if got, want := strings.Join(got, ", "), "a true true 1, c true true 1, e true false 0, f true true 2"; got != want {
@@ -373,6 +401,7 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 
 // FuzzInsertion checks for any text: an Insertion does not panic. Offsets are in order and in
 // range. Values are read as they stand there. A skipped value ends where a value that is read ends.
+// Rows that are not kept count, and the others stay as they are.
 func FuzzInsertion(f *testing.F) {
 	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0), byte(0))
@@ -385,13 +414,15 @@ func FuzzInsertion(f *testing.F) {
 		f.Add([]byte(sql), byte(0), byte(0))
 		f.Add([]byte(sql), byte(2), byte(1))
 	}
-	var in, passing Insertion
+	var in, passing, few Insertion
+	isNumber := func(v *InsertValue) bool { return v.Kind == ValueNumber }
 	f.Fuzz(func(t *testing.T, sql []byte, m, key byte) {
 		mode := texts.ModeOf(m)
 		var st Statement
 		st.Analyze(sql, mode)
 		in.ReadInserts(sql, mode)
 		passing.ReadInserts(sql, mode)
+		few.ReadInserts(sql, mode)
 		end := 0
 		for i := range st.Tables {
 			table := &st.Tables[i]
@@ -407,6 +438,7 @@ func FuzzInsertion(f *testing.F) {
 			}
 			end = table.End
 			passing.Read(table)
+			few.Read(table)
 			if !in.Read(table) || in.Source == InsertQuery {
 				continue
 			}
@@ -417,9 +449,13 @@ func FuzzInsertion(f *testing.F) {
 			if in.Source == InsertSet && index >= len(in.Columns) {
 				index = -1
 			}
-			read := in.ReadRows(index)
+			read := in.ReadRows(index, nil)
+			kept := slices.DeleteFunc(slices.Clone(in.Rows), func(r InsertRow) bool { return isNumber(&r.Value) })
+			if same := few.ReadRows(index, isNumber); same != read || few.Count != len(in.Rows) || !slices.Equal(few.Rows, kept) || few.l.Pos != in.l.Pos {
+				t.Fatalf("got %v, %d rows, of which are kept %+v, want %v, %d, %+v", same, few.Count, few.Rows, read, len(in.Rows), kept)
+			}
 			if in.Source == InsertValues {
-				if passed := passing.ReadRows(-1); passed != read || len(passing.Rows) != len(in.Rows) {
+				if passed := passing.ReadRows(-1, nil); passed != read || len(passing.Rows) != len(in.Rows) {
 					t.Fatalf("got %v and %d rows of values that are passed, %v and %d with one of them read", passed, len(passing.Rows), read, len(in.Rows))
 				}
 				for i, r := range in.Rows {
@@ -428,7 +464,7 @@ func FuzzInsertion(f *testing.F) {
 					}
 				}
 			} else {
-				passing.ReadRows(-1)
+				passing.ReadRows(-1, nil)
 			}
 			if !read {
 				continue

@@ -281,21 +281,27 @@ func (t *planning) keyAmong(of *Columns, b *Binding, key *statement.Key) Verdict
 // rowsOf is key for an INSERT whose rows stand in the text.
 func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	in, b, key := t.in, k.Binding, &k.Key
-	if !in.ReadRows(key.Index) {
+	stays := func(v *statement.InsertValue) bool {
+		if v.Kind == statement.ValueNumber && !b.Texts {
+			k.Explicit = append(k.Explicit, v.Number)
+		}
+		return v.Kind == statement.ValueNumber || v.Kind == statement.ValueExplicit || b.Texts && v.Literal
+	}
+	if !in.ReadRows(key.Index, stays) {
 		return false, t.unreadable(b)
 	}
 	if !b.Texts && in.Returning && t.st.Words&statement.ReadsLastInsertID != 0 {
 		return false, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
 			b.Table, b.Column, b.Sequence)
 	}
-	k.Step, k.Rows, k.Bulk, k.Updates = 1, len(in.Rows), t.f.At == AtPrepare && t.f.Bulk, in.OnDuplicate
+	k.Step, k.Rows, k.Bulk, k.Updates = 1, in.Count, t.f.At == AtPrepare && t.f.Bulk, in.OnDuplicate
 	k.Insertion = in
 	if t.st.Kind == statement.Multi { // the next one is read into the same memory
 		k.Insertion = in.Clone()
 	}
 	if len(key.Columns) > 0 && !in.Complete(len(key.Columns)) {
 		// A row has another number of values. With the columns named the server surely refuses it.
-		k.Listed = true
+		k.Listed, k.Explicit = true, k.Explicit[:0]
 		return true, Verdict{}
 	}
 	if v := t.decideRows(k); v.Kind != Go || len(t.needs) > 0 {
@@ -335,7 +341,8 @@ func (t *filling) numbers(i int, what What, b *Binding) (auto, known bool) {
 	return of.Answered == Yes && strings.EqualFold(of.Auto, b.Column), true
 }
 
-// decideRows decides what becomes of each row of the INSERT just read.
+// decideRows decides what becomes of each row of the INSERT just read, but for those with keys of
+// their own.
 func (t *filling) decideRows(k *FilledKey) Verdict {
 	in, key, prepared := k.Insertion, &k.Key, t.f.At == AtPrepare
 	if k.Binding.Texts { // none of these means that there is no key; only NULL does
@@ -357,9 +364,6 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 		if v.Kind == statement.ValueMissing {
 			k.Added = true
 		}
-		if k.Binding.Texts && v.Literal {
-			continue
-		}
 		filling := in.Filling(i, key)
 		switch {
 		case v.Kind == statement.ValueOpaque:
@@ -373,9 +377,6 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 			return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported where it may be NULL or 0 and would be evaluated twice: "+
 				"give a number, NULL, or leave the column out", k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 		case filling == statement.FillNot:
-			if v.Kind == statement.ValueNumber && !k.Binding.Texts {
-				k.Explicit = append(k.Explicit, v.Number)
-			}
 			continue
 		case filling == statement.FillNumber && k.Leader < 0:
 			k.Leader = len(k.Filled)
@@ -398,7 +399,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 	}
 	k.Leader = max(k.Leader, 0)
 	// A key that is added stands last, and is evaluated last.
-	k.Before = len(in.Rows) == 1 && !k.Bulk && (k.Added || key.Index == len(in.Columns)-1) && !in.OnDuplicate && !in.Returning
+	k.Before = k.Rows == 1 && !k.Bulk && (k.Added || key.Index == len(in.Columns)-1) && !in.OnDuplicate && !in.Returning
 	k.Listed = k.Added || len(in.Columns) == 0
 	return Verdict{}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -68,10 +69,22 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 			name: "0 behind the end of its mode", text: "/*!40101 SET SQL_MODE = @OLD_SQL_MODE */; INSERT INTO photos (id) SELECT 0",
 			server: server{columns: "id a", modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 2, refusal: "send the SET alone",
 		},
-		{name: "keys behind a mode", text: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)", server: server{modes: strict}, rounds: 1, want: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)"},
+		{name: "keys behind a mode", text: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)", want: "SET sql_mode = ''; INSERT INTO photos (id) VALUES (7), (8)"},
 		{
 			name: "several rows behind their distance", text: "SET auto_increment_increment = 10; INSERT INTO photos (a) VALUES (1), (2)",
 			server: server{modes: strict}, rounds: 1, refusal: "send the SET alone",
+		},
+		{
+			name: "a key beside numbers of its own", text: "INSERT INTO photos VALUES (7, 1), (NULL, 2), (8, 3)", server: server{columns: "id a"},
+			want: "INSERT INTO photos (`id`, `a`)  VALUES (7, 1), (LAST_INSERT_ID(?), 2), (8, 3)", rounds: 1,
+		},
+		{
+			name: "keys beside numbers of its own", text: "INSERT INTO photos (id) VALUES (7), (NULL), (-8), (9), (DEFAULT)", server: server{modes: strict},
+			want: "INSERT INTO photos (id) VALUES (7), (LAST_INSERT_ID(?)), (-8), (9), (?)", rounds: 2,
+		},
+		{
+			name: "rows that differ, with numbers of their own", text: "INSERT INTO photos VALUES (7, 1), (8)", server: server{columns: "id a"},
+			want: "INSERT INTO photos (`id`, `a`)  VALUES (7, 1), (8)", rounds: 1,
 		},
 		{name: "0 before a mode", text: "INSERT INTO photos (id) VALUES (0); SET sql_mode = ''", server: server{modes: strict}, rounds: 1, want: "INSERT INTO photos (id) VALUES (LAST_INSERT_ID(?)); SET sql_mode = ''"},
 		{name: "0 is a value", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 1},
@@ -154,6 +167,59 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		}
 		if got != c.want || rounds != c.rounds {
 			t.Errorf("%s: got %q after %d rounds, want %q after %d", c.name, got, rounds, c.want, c.rounds)
+		}
+	}
+}
+
+// The counter of a column must not move for a statement that the server refuses in any case.
+func TestRowsOfDifferentLengthsBringNoKeys(t *testing.T) {
+	const text = "INSERT INTO photos VALUES (7, 1), (8)"
+	p := Planner{Facts: all(Facts{Conn: 1, Bound: make(Bindings), Tables: []Columns{{Answered: Yes, Now: true, Names: [][]byte{[]byte("id"), []byte("a")}}}})}
+	p.Facts.Bound.Add(photos)
+	var st statement.Statement
+	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
+	f, v := p.Fill(&st, []byte(text), new(state.State))
+	if v.Kind != Go || f == nil || len(f.Keys) != 1 || !f.Keys[0].Listed || len(f.Keys[0].Explicit) > 0 {
+		t.Errorf("got %+v, %+v, want a list of columns, and no keys", f, v)
+	}
+}
+
+// A dump has long texts of short rows, and brings their keys.
+func TestRowsWithKeysOfTheirOwnTakeLittleMemory(t *testing.T) {
+	texts := photos
+	texts.Texts = true
+	const rows = 200_000
+	for _, c := range []struct {
+		name  string
+		text  string
+		bound Binding
+		keys  int // numbers that the proxy keeps
+		most  int // bytes that a row takes
+	}{
+		{"numbers", "INSERT INTO photos (id, a) VALUES (7,1)" + strings.Repeat(",(7,1)", rows-1), photos, rows, 64},
+		{"numbers below 0", "INSERT INTO photos (id, a) VALUES (-7,1)" + strings.Repeat(",(-7,1)", rows-1), photos, 0, 1},
+		{"numbers behind a statement", "DO 1; INSERT INTO photos (id, a) VALUES (7,1)" + strings.Repeat(",(7,1)", rows-1), photos, rows, 64},
+		{"texts", "INSERT INTO photos (id, a) VALUES ('k',1)" + strings.Repeat(",('k',1)", rows-1), texts, 0, 1},
+	} {
+		p := Planner{Facts: all(Facts{Conn: 1, Bound: make(Bindings)})}
+		p.Facts.Bound.Add(c.bound)
+		var st statement.Statement
+		sql := []byte(c.text)
+		st.Analyze(sql, lex.Mode{Charset: lex.UTF8})
+		s := state.State{Inserts: state.InsertModes{Conn: 1, Increment: 1}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f, v := p.Fill(&st, sql, &s)
+		runtime.ReadMemStats(&after)
+		if v.Kind != Go {
+			t.Fatalf("%s: got %+v", c.name, v)
+		}
+		explicit := 0
+		if f != nil {
+			explicit = len(f.Keys[0].Explicit)
+		}
+		if got := (after.TotalAlloc - before.TotalAlloc) / rows; got > uint64(c.most) || explicit != c.keys {
+			t.Errorf("%s: got %d bytes a row and %d keys, want %d and %d", c.name, got, explicit, c.most, c.keys)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (k *FilledKey) InsertID() uint64 {
 
 // FilledRow is a row whose key gets a number.
 type FilledRow struct {
-	Row     int // index in Insertion.Rows
+	Row     int // index in Insertion.Rows; of an execution, counted over its rows
 	Filling statement.Filling
 }
 
