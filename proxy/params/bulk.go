@@ -109,15 +109,19 @@ func (p *List) appendBulk(b []byte, id uint32, e *Execution, values []keys.Numbe
 			b = binary.LittleEndian.AppendUint16(b, p.Types.Of[first])
 		}
 	}
+	of, used := make([]keys.Number, len(p.Hidden)), keysUsed{} // the values of a row
 	for r, row := range e.bulk {
-		of := values[r*len(p.Hidden):] // the values of this row
+		if len(values) > 0 {
+			of = values[r*len(p.Hidden):][:len(p.Hidden)]
+		}
+		p.assign(r, of, 0, &used)
 		for w := (walk{p: p}); w.at < total; {
 			h, first := w.next()
 			for i := first; i < w.client; i++ {
 				rest, _ := p.cutBulkValue(i, row)
 				switch {
 				case h != nil:
-				case p.isEmptied(r, i):
+				case p.isEmptied(i):
 					b = append(b, bulkNull)
 				default:
 					b = append(b, row[:len(row)-len(rest)]...)

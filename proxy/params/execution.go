@@ -232,9 +232,12 @@ const maxNames = 64 << 10
 // ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 
-// Asks appends the slots of the hidden parameters of an execution, row by row. inUTF8 converts a
-// name.
+// Asks appends the slots of the hidden parameters of an execution, row by row. A bulk execution
+// with no other than keys has none. inUTF8 converts a name.
 func (p *List) Asks(asks []plan.Slot, e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
+	if e.Bulk() && p.onlyKeys() {
+		return asks, nil
+	}
 	asks = slices.Grow(asks, e.rows()*len(p.Hidden))
 	for row := range e.rows() {
 		var argument func(at int) Value
@@ -253,6 +256,11 @@ func (p *List) Asks(asks []plan.Slot, e *Execution, inUTF8 func(name []byte) ([]
 		}
 	}
 	return asks, nil
+}
+
+// onlyKeys reports whether no hidden parameter is for a call.
+func (p *List) onlyKeys() bool {
+	return !slices.ContainsFunc(p.Hidden, func(h Hidden) bool { return h.Served() })
 }
 
 // Unbind restores the types from before Cut. MySQL drops the types of an execution that it refuses
@@ -299,16 +307,14 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 }
 
 // Append appends the payload of an execution with the values of the hidden parameters, for a server
-// whose statement has the given id. values belong to p.Hidden, in order, for each row. Append
-// completes them: previous is the previous LAST_INSERT_ID(). It always binds the types, even if the
-// client relied on those of its last execution.
+// whose statement has the given id. values belong to the slots of Asks. Append completes them:
+// previous is the previous LAST_INSERT_ID(). It always binds the types, even if the client relied
+// on those of its last execution.
 func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number, previous uint64) ([]byte, error) {
-	p.assign(e, values, previous)
 	if e.Bulk() {
-		b, err := p.appendBulk(b, id, e, values)
-		p.emptied = nil // the rows may be very many
-		return b, err
+		return p.appendBulk(b, id, e, values)
 	}
+	p.assign(0, values, previous, new(keysUsed))
 	return p.appendExecute(b, id, e, attributes, values)
 }
 
@@ -335,7 +341,7 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 			}
 			null = v.Null
 		} else {
-			emptied := p.isEmptied(0, first)
+			emptied := p.isEmptied(first)
 			if first < p.Params {
 				param := p.Types.At(first)
 				if emptied && !p.Key.Binding.Texts { // beside a DOUBLE the server would round the number
@@ -361,7 +367,7 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 			if !ok {
 				return nil, ErrMalformed
 			}
-			if h == nil && !p.isEmptied(0, i) {
+			if h == nil && !p.isEmptied(i) {
 				b = append(b, rest[:size]...)
 			}
 			rest = rest[size:]

@@ -171,36 +171,39 @@ func floatKey(f float64) (statement.ValueKind, uint64) {
 	return statement.ValueExplicit, 0
 }
 
+// keysUsed are the filled keys that the rows before have.
+type keysUsed struct {
+	count int
+	led   bool // LAST_INSERT_ID() is one of them
+}
+
 // assignKeys is assign for filled keys.
-func (p *List) assignKeys(values []keys.Number, rows int) {
-	width := len(p.Key.rows)
-	p.emptied = append(p.emptied[:0], make([]bool, rows*p.Params)...)
-	for row := range rows {
-		at := row * len(p.Hidden)
-		for i := range p.Key.rows {
-			r := &p.Key.rows[i]
-			if r.number >= 0 {
-				values[at+r.number] = keys.Number{Null: true}
-			}
-			if r.first >= 0 {
-				values[at+r.first] = keys.Number{Null: true}
-			}
+func (p *List) assignKeys(row int, values []keys.Number, used *keysUsed) {
+	p.emptied = append(p.emptied[:0], make([]bool, p.Params)...)
+	for i := range p.Key.rows {
+		r := &p.Key.rows[i]
+		if r.number >= 0 {
+			values[r.number] = keys.Number{Null: true}
+		}
+		if r.first >= 0 {
+			values[r.first] = keys.Number{Null: true}
 		}
 	}
-	k := &p.Filling.Keys[0]
-	led := false
-	for i, filled := range k.Filled {
-		r, row := &p.Key.rows[filled.Row%width], filled.Row/width
+	k, width := &p.Filling.Keys[0], len(p.Key.rows)
+	for ; used.count < len(k.Filled) && k.Filled[used.count].Row/width == row; used.count++ {
+		i := used.count
+		r := &p.Key.rows[k.Filled[i].Row%width]
 		if r.param >= 0 {
-			p.emptied[row*p.Params+r.param] = true
+			p.emptied[r.param] = true
 		}
-		if at := row * len(p.Hidden); k.Binding.Texts {
-			values[at+r.number] = keys.Number{Text: k.Texts[i], Binary: k.Binding.Bytes}
-		} else if r.number >= 0 && (led || r.first < 0 || k.Plain) {
-			values[at+r.number] = keys.Number{Value: k.Number(i)}
-		} else {
-			values[at+r.first] = keys.Number{Value: k.Number(i)}
-			led = true
+		switch {
+		case k.Binding.Texts:
+			values[r.number] = keys.Number{Text: k.Texts[i], Binary: k.Binding.Bytes}
+		case r.number >= 0 && (used.led || r.first < 0 || k.Plain):
+			values[r.number] = keys.Number{Value: k.Number(i)}
+		default:
+			values[r.first] = keys.Number{Value: k.Number(i)}
+			used.led = true
 		}
 	}
 }

@@ -27,8 +27,7 @@ type List struct {
 	// place has the server's index of each of the client's parameters; nil without hidden ones.
 	place  []uint16
 	before Types // Types before the last Cut; see Unbind
-	// emptied says which of the client's parameters become NULL, for each row of the last bulk
-	// execution.
+	// emptied says which of the client's parameters become NULL in the present row.
 	emptied []bool
 }
 
@@ -79,17 +78,15 @@ func (p *List) Fits(rows int) error {
 		"send at most %d rows", rows, total, most, most*rows/total)
 }
 
-// isEmptied reports whether the client's parameter i of a row becomes NULL.
-func (p *List) isEmptied(row, i int) bool {
-	at := row*p.Params + i
-	return i < p.Params && at < len(p.emptied) && p.emptied[at]
-}
+// isEmptied reports whether the client's parameter i of the present row becomes NULL.
+func (p *List) isEmptied(i int) bool { return i < len(p.emptied) && p.emptied[i] }
 
-// assign completes the values of the hidden parameters, for each row of an execution: the previous
-// LAST_INSERT_ID(), the parts of a block, and the filled keys.
-func (p *List) assign(e *Execution, values []keys.Number, previous uint64) {
+// assign completes the values of the hidden parameters for a row of an execution: the previous
+// LAST_INSERT_ID(), the parts of a block, and the filled keys. Rows come in order, each with the
+// same keys.
+func (p *List) assign(row int, values []keys.Number, previous uint64, k *keysUsed) {
 	for i := range values {
-		h, v := &p.Hidden[i%len(p.Hidden)], &values[i]
+		h, v := &p.Hidden[i], &values[i]
 		switch {
 		case h.Previous:
 			v.Value = previous
@@ -100,6 +97,6 @@ func (p *List) assign(e *Execution, values []keys.Number, previous uint64) {
 		}
 	}
 	if p.Key != nil {
-		p.assignKeys(values, e.rows())
+		p.assignKeys(row, values, k)
 	}
 }
