@@ -10,6 +10,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // beginFilling plans the keys to fill into a text with bound tables. It sets p.fill, which the
@@ -46,7 +47,8 @@ func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error)
 	}
 }
 
-// factsOfTables is factsFor with what is bound in the text's tables, on its server.
+// factsOfTables is factsFor with what is bound in the text's tables, on its server. It asks the
+// server for the character set if a SET has lost that.
 func (p *planning) factsOfTables(at plan.Moment) error {
 	bound, err := p.bound()
 	if err != nil {
@@ -55,6 +57,15 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 	c, err := p.at.Attach()
 	if err != nil {
 		return err
+	}
+	if p.state.ModeUnknown && p.state.Charset == "" && p.stmt.ReadsOfLast() == 0 {
+		// Names of columns may not be ASCII, even if the text is.
+		if err := p.at.askMode(c); err != nil {
+			return err
+		}
+		if p.state.Mode.Charset == lex.Unsupported {
+			p.state.AskMode() // the text is read as it was
+		}
 	}
 	f := p.factsFor(at)
 	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello.FoldsTables, p.at.login.Capabilities.Has(protocol.BulkOperations)
