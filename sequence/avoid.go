@@ -86,7 +86,7 @@ func (s *Sequences) moveFor(ctx context.Context, q *sequence, numbers []uint64, 
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
 	if err := q.numbers.Reserving.Acquire(r.ctx); err != nil {
-		return r.failed(q.name, err)
+		return notMoved(r.failed(q.name, err))
 	}
 	defer q.numbers.Reserving.Release()
 	highest := s.takeOut(q, numbers)
@@ -103,9 +103,17 @@ func (s *Sequences) moveFor(ctx context.Context, q *sequence, numbers []uint64, 
 		case err == nil:
 			return nil
 		case !errors.Is(err, store.OutcomeRestarted):
-			return r.failed(q.name, err)
+			return notMoved(r.failed(q.name, err))
 		}
 	}
+}
+
+// notMoved says in an error that memory could not help.
+func notMoved(err error) error {
+	if away := new(UnavailableError); errors.As(err, &away) {
+		away.Chosen = true
+	}
+	return err
 }
 
 // cachesOf returns the caches of q's counter, that of single numbers first.

@@ -68,7 +68,7 @@ func Public(err error) (text string, ok bool) {
 		if away.Waited > 0 {
 			text += fmt.Sprintf(" (waited %v)", away.Waited.Round(time.Millisecond))
 		}
-		return text + "; try again, the proxy's log says why", true
+		return text + away.ForChosen() + "; try again, the proxy's log says why", true
 	case errors.Is(err, ErrUnfit):
 		text = "the sequence table"
 		if errors.As(err, &about) {

@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,6 +120,27 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		eventually(t, name+" is there again", func() bool { return sequence.Inside(s).Cached(name) > 0 })
 		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
 	}
+}
+
+// In the outage a client's own key is no question of what is in memory: the error says so.
+func TestAKeyAboveWhatIsReservedNeedsTheServer(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(100))
+	wantTaken(t, s, "photos", 1)
+	settled(t, s, "photos")
+	p.kill(t)
+	sequence.Inside(s).Waits(200 * time.Millisecond)
+	if err := s.Avoid(t.Context(), []byte("photos"), []uint64{2, 50}); err != nil {
+		t.Errorf("keys that are reserved: %v", err)
+	}
+	wantTaken(t, s, "photos", 3)
+	err := s.Avoid(t.Context(), []byte("photos"), []uint64{1 << 40})
+	const why = "the statement brings a key above all that this proxy has reserved"
+	wantText(t, err, "photos", p.server.Addr(), why)
+	if text, ok := sequence.Public(err); !ok || !strings.Contains(text, why) || !strings.Contains(text, "its sequence server is unavailable (waited ") {
+		t.Errorf("a client gets %q, want that the server is away, and %q", text, why)
+	}
+	wantTaken(t, s, "photos", 4)
 }
 
 // All of several servers are dead at once: the cached numbers of each server are given, and when

@@ -18,7 +18,9 @@ type UnavailableError struct {
 	Waited   time.Duration // how long the caller waited; 0 if it did not
 	// Ordered: the sequence has ORDER, and Server is its home, which alone may give its numbers.
 	Ordered bool
-	Err     error // the cause
+	// Chosen: the caller needs no number, but the counter to move above one that a client chose.
+	Chosen bool
+	Err    error // the cause
 }
 
 func (e *UnavailableError) Error() string {
@@ -37,7 +39,15 @@ func (e *UnavailableError) Error() string {
 	if e.Waited > 0 {
 		waited = fmt.Sprintf(" (waited %v)", e.Waited.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("%s: %s%s: %v", what, server, waited, e.Err)
+	return fmt.Sprintf("%s: %s%s%s: %v", what, server, waited, e.ForChosen(), e.Err)
+}
+
+// ForChosen says why a caller who brings a number needs the server, or is "".
+func (e *UnavailableError) ForChosen() string {
+	if !e.Chosen {
+		return ""
+	}
+	return ": the statement brings a key above all that this proxy has reserved, so the counter must move"
 }
 
 // Unwrap returns the cause.
