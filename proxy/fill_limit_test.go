@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
 
@@ -206,4 +207,22 @@ func TestAnInsertIntoAnotherTableOfTheNameIsPreparedWithAnErrorThatTellsTheWayOu
 		}
 	}
 	exec(t, c, "INSERT INTO photos (title) VALUES ('b')")
+}
+
+// The error of a text that is too long names the way for a row that alone is.
+func TestALongValueOfABoundTableComesInPieces(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
+		opts.Bindings, opts.MaxStatement = []proxy.Binding{filledPhotos}, 1<<16
+	}}, "CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title LONGTEXT)")
+	o.fresh(t)
+	p := o.pairOfSchemas(t, allFraming&^protocol.QueryAttributes)
+	long := strings.Repeat("x", 1<<19)
+	err := serverError(t, p.Proxy.query("INSERT INTO photos (title) VALUES ('"+long+"')"))
+	if err.Code != 1235 || !strings.Contains(err.Message, "COM_STMT_SEND_LONG_DATA") {
+		t.Fatalf("got %v, want 1235 and the way out", err)
+	}
+	o.meets(t, p)
+	pp := o.prepare(t, p, "INSERT INTO photos (title) VALUES (?)")
+	pp.execute(true, longData(long))
+	pp.sameRows("SELECT id, LENGTH(title) FROM photos")
 }

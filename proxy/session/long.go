@@ -161,7 +161,7 @@ func (s *Session) mayPassLong(sql []byte) error {
 			return err
 		}
 		if b != nil {
-			return protocol.NotSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+			return protocol.NotSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once, or prepare the INSERT and send a long value with COM_STMT_SEND_LONG_DATA",
 				b.Table, b.Column, b.Sequence, s.set.MaxStatement)
 		}
 	}
