@@ -48,7 +48,11 @@ var (
 		{"the column left out; NULL, DEFAULT, 0 (not with NO_AUTO_VALUE_ON_ZERO)", "filled in", "rewrite", "o (1)", []string{
 			"INSERT INTO owned (a) VALUES ('x')", "REPLACE INTO owned SET a = 'x'", "INSERT INTO owned VALUES (NULL, 'x')", "INSERT INTO owned VALUES (DEFAULT, 'x')", "INSERT INTO owned VALUES (0, 'x')",
 		}},
-		{"an explicit number", "stays, and [is not given later](sequences.md#keys-that-the-application-chooses)", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (7, 'x')"}},
+		{"an explicit number", "stays; most sequences [do not give it later](sequences.md#keys-that-the-application-chooses)", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (7, 'x')"}},
+		{"an explicit number behind CREATE TABLE or USE in one text", "the same, or error 1235, which names the way out", "rewrite", "NULL", []string{"CREATE TABLE new (id INT); INSERT INTO owned (id, a) VALUES (7, 'x')"}},
+		{"an expression: `@id`, `5 + 1`, `N'5'`", "filled in if NULL or 0; else stays, costs a number, and may be given later", "rewrite", "o (1)", []string{
+			"INSERT INTO owned VALUES (@id, 'x')", "INSERT INTO owned VALUES (5 + 1, 'x')", "INSERT INTO owned VALUES (N'5', 'x')", "INSERT INTO owned VALUES (('5'), 'x')",
+		}},
 		{"`?` in a prepared statement, also in bulk", "decided at each execution: NULL and 0 are filled in", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (?, 'x')"}},
 		{"INSERT ... SELECT without the column", "filled in, [with conditions](#a-number-for-each-row)", "rewrite", "o (1 for each row)", []string{"INSERT INTO owned (a) SELECT a FROM t"}},
 		{"the same with UNION, DISTINCT, WITH ROLLUP or IGNORE", "error 1235, which names the way out", "refused", "NULL", []string{
