@@ -11,7 +11,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/proxy/plan"
 )
 
 // execution is a COM_STMT_EXECUTE that binds parameters of these names as NULL.
@@ -81,19 +80,5 @@ func TestAParameterTakesFewBytes(t *testing.T) {
 	}
 	if got := testing.AllocsPerRun(10, cut); got > 0 {
 		t.Errorf("a further execution takes memory %v times, want none", got)
-	}
-}
-
-// The rows that are executed at once may be a million, and their statement stays prepared.
-func TestAStatementKeepsNothingOfItsRows(t *testing.T) {
-	p := &List{Params: 1, Key: &Key{}, Filling: &plan.Filling{Keys: make([]plan.FilledKey, 1)}}
-	rows := append(binary.LittleEndian.AppendUint16(make([]byte, BulkHead), uint16(mysql.MYSQL_TYPE_NULL)), bulkNull, bulkNull)
-	binary.LittleEndian.PutUint16(rows[5:], bulkSendTypes)
-	e, err := p.CutBulk(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Append(nil, 1, &e, false, nil, 0); err != nil || p.emptied != nil {
-		t.Errorf("got %v, and %d bytes are kept", err, cap(p.emptied))
 	}
 }
