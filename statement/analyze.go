@@ -101,6 +101,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 				first = st.Kind
 			}
 			if statements > 1 || more {
+				st.Words |= st.changesForLater(assigned)
 				st.Parts = append(st.Parts, Part{Kind: st.Kind, Schema: a.schema, From: assigned, To: len(st.Assignments), Words: st.Words})
 			}
 		}
@@ -342,6 +343,29 @@ func (st *Statement) shiftsMode(assignment int) bool {
 		return slices.ContainsFunc(st.Assignments[assignment:], Assignment.shiftsMode)
 	}
 	return false
+}
+
+// changesForLater returns what the statement just read, among several, may change for the later
+// ones of the text. assignment is the index of its first assignment.
+func (st *Statement) changesForLater(assignment int) (words Words) {
+	switch st.Kind {
+	case Use:
+		return UsesSchema
+	case Execute, ExecuteImmediate:
+		return MaySetMode | MaySetStep
+	}
+	for i := range st.Assignments[assignment:] {
+		switch as := &st.Assignments[assignment+i]; {
+		case as.Target == TargetUnknown:
+			words |= MaySetMode | MaySetStep
+		case as.Target != SessionVariable:
+		case string(as.Name) == "sql_mode":
+			words |= MaySetMode
+		case string(as.Name) == "auto_increment_increment":
+			words |= MaySetStep
+		}
+	}
+	return words
 }
 
 // shiftsMode reports whether the assignment may change how the server reads later texts.

@@ -145,6 +145,7 @@ func (a *analyzer) drop() bool {
 		a.st.Words |= SQLPrepare
 		return a.relayed(Deallocate)
 	case lex.KwDatabase, lex.KwSchema:
+		a.st.Words |= ChangesTable
 		return a.database(DropDatabase)
 	case lex.KwSequence:
 		return a.dropSequence(temporary)

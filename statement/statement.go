@@ -120,10 +120,14 @@ const (
 	SequenceStatement
 	// may be a question for ReadSequenceQuestion; so may a text with SystemSchema
 	LooksForSequences
-	ChangesTable // CREATE TABLE, ALTER TABLE, DROP TABLE, RENAME
+	ChangesTable // CREATE TABLE, ALTER TABLE, DROP TABLE, DROP DATABASE, RENAME
 	// Several statements, each of which alone would leave no more than rows and what the next one
 	// may read (LAST_INSERT_ID, row counts, warnings): see onlyPlain
 	PlainParts
+	// USE, and what may set sql_mode or auto_increment_increment; only of several statements
+	UsesSchema
+	MaySetMode
+	MaySetStep
 )
 
 // ReadsCounts are the words of texts that read row counts or warnings of the last statement.
@@ -487,6 +491,14 @@ type Part struct {
 	Words    Words  // those of the text up to its end
 }
 
+// WordsBefore returns the words of the statements before the one at index.
+func (st *Statement) WordsBefore(index int) Words {
+	if index = min(index, len(st.Parts)); index == 0 {
+		return 0
+	}
+	return st.Parts[index-1].Words
+}
+
 // ReadsOfLast returns the words of ReadsCounts that concern the statement before the text. Behind
 // its first statement the text reads row counts of its own, and behind its first INSERT or UPDATE
 // warnings of its own.
@@ -559,7 +571,7 @@ func (st *Statement) AboutSequences() bool {
 // ChangesTables reports whether the text may change the columns of a table for other sessions.
 func (st *Statement) ChangesTables() bool {
 	switch st.Kind {
-	case OtherDDL, CreateStored, DropDatabase, Other:
+	case OtherDDL, CreateStored, Other:
 		return true
 	}
 	return st.Words&ChangesTable != 0

@@ -203,6 +203,7 @@ var wordNames = []string{
 	"TemporaryTable", "HandlerOpen", "SQLPrepare", "Into", "LocalInfile", "ConnectionID", "HasNextval",
 	"SequenceFunction", "SystemSchema", "Chain", "Release", "VersionedComment", "ReadByVersion", "ExecutableComment", "UnionWord",
 	"FromTable", "Opaque", "ChangesReading", "CallsProcedure", "MayBringRows", "SequenceStatement", "LooksForSequences", "ChangesTable",
+	"PlainParts", "UsesSchema", "MaySetMode", "MaySetStep",
 }
 
 func (w Words) names() string {

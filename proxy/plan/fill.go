@@ -36,7 +36,7 @@ func (p *Planner) Fill(st *statement.Statement, sql []byte, s *state.State) (*Fi
 	if p.insertion == nil {
 		p.insertion = new(statement.Insertion)
 	}
-	t := filling{planning{p, &p.Action, st, sql, s, &p.Facts}, p.newFilling(), p.insertion}
+	t := filling{planning{p, &p.Action, st, sql, s, &p.Facts, 0}, p.newFilling(), p.insertion}
 	t.fill.begin(st)
 	t.in.ReadInserts(sql, s.Mode)
 	for i := range st.Tables {
@@ -100,7 +100,7 @@ func (t *filling) table(i int) Verdict {
 // Bound returns what is bound in a table of the text that st is the analysis of, or nil.
 func (p *Planner) Bound(table *statement.TableRef, st *statement.Statement, s *state.State) (*Binding, Verdict) {
 	p.needs = p.needs[:0]
-	t := planning{p, &p.Action, st, nil, s, &p.Facts}
+	t := planning{p, &p.Action, st, nil, s, &p.Facts, 0}
 	b, v := t.bound(table)
 	if len(p.needs) > 0 {
 		return nil, Verdict{Kind: Asks, Needs: p.needs}
@@ -145,7 +145,8 @@ func (t *planning) bound(table *statement.TableRef) (*Binding, Verdict) {
 
 // askOnce is ask for what is the same for all of the text.
 func (t *planning) askOnce(n Need) {
-	if !slices.ContainsFunc(t.needs, func(other Need) bool { return other.What == n.What }) {
+	if t.asked&(1<<n.What) == 0 {
+		t.asked |= 1 << n.What
 		t.ask(n)
 	}
 }
@@ -234,11 +235,10 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 // change the columns: the proxy reads them before the text runs.
 func (t *filling) refuseChanged(i int, b *Binding) Verdict {
 	table := &t.st.Tables[i]
-	for _, before := range t.st.Parts[:min(table.Statement, len(t.st.Parts))] {
-		if before.Words&statement.ChangesTable != 0 || before.Kind == statement.DropDatabase || before.Kind == statement.Use && table.Schema == nil {
-			return notSupported("rows for %s, whose column %s is filled from sequence %s, without a list of columns are not supported behind CREATE, ALTER, DROP, RENAME or USE in one text: "+
-				"name the columns, or send them alone", b.Table, b.Column, b.Sequence)
-		}
+	words := t.st.WordsBefore(table.Statement)
+	if words&statement.ChangesTable != 0 || words&statement.UsesSchema != 0 && table.Schema == nil {
+		return notSupported("rows for %s, whose column %s is filled from sequence %s, without a list of columns are not supported behind CREATE, ALTER, DROP, RENAME or USE in one text: "+
+			"name the columns, or send them alone", b.Table, b.Column, b.Sequence)
 	}
 	return Verdict{}
 }
@@ -394,7 +394,7 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 		return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported in a prepared statement: give a number or NULL",
 			k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 	}
-	if !k.Binding.Texts && (in.MayBeZero() && t.setBefore(k.Statement, "sql_mode") || len(k.Filled) > 1 && t.setBefore(k.Statement, state.StepVariable)) {
+	if !k.Binding.Texts && (in.MayBeZero() && t.st.WordsBefore(k.Statement)&statement.MaySetMode != 0 || len(k.Filled) > 1 && t.st.WordsBefore(k.Statement)&statement.MaySetStep != 0) {
 		return setInText(k.Binding)
 	}
 	k.Leader = max(k.Leader, 0)

@@ -101,7 +101,7 @@ func (t *filling) emptyItem(i int, q *statement.InsertSelect, b *Binding, key *s
 		if !is {
 			return nil, v
 		}
-		if t.setBefore(t.st.Tables[i].Statement, "sql_mode") {
+		if t.st.WordsBefore(t.st.Tables[i].Statement)&statement.MaySetMode != 0 {
 			return nil, setInText(b)
 		}
 		if modes.EmptyIsNull && item.Kind == statement.ValueText {

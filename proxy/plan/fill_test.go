@@ -46,6 +46,19 @@ func (w *server) answer(f *Facts, s *state.State, n *Need) {
 	}
 }
 
+// fill plans a text, and answers what the plan asks for.
+func (w *server) fill(p *Planner, st *statement.Statement, sql []byte, s *state.State) (f *Filling, v Verdict, rounds int) {
+	for ; rounds <= Rounds; rounds++ {
+		if f, v = p.Fill(st, sql, s); v.Kind != Asks {
+			break
+		}
+		for i := range v.Needs {
+			w.answer(&p.Facts, s, &v.Needs[i])
+		}
+	}
+	return f, v, rounds
+}
+
 func TestBoundColumnsAreFilled(t *testing.T) {
 	strict := state.InsertModes{Increment: 1, Strict: true}
 	for _, c := range []struct {
@@ -141,15 +154,7 @@ func TestBoundColumnsAreFilled(t *testing.T) {
 		p.Facts.Bound.Add(c.bound)
 		var st statement.Statement
 		st.Analyze([]byte(c.text), lex.Mode{Charset: lex.UTF8, Server: lex.MariaDB(101100)})
-		f, v, rounds := (*Filling)(nil), Verdict{}, 0
-		for ; rounds <= Rounds; rounds++ {
-			if f, v = p.Fill(&st, []byte(c.text), &c.st); v.Kind != Asks {
-				break
-			}
-			for i := range v.Needs {
-				c.server.answer(&p.Facts, &c.st, &v.Needs[i])
-			}
-		}
+		f, v, rounds := c.server.fill(&p, &st, []byte(c.text), &c.st)
 		if c.refusal != "" || v.Kind != Go {
 			if v.Kind != Refuse || c.refusal == "" || !strings.Contains(v.Refusal.Text, c.refusal) {
 				t.Errorf("%s: got %+v, want a refusal with %q", c.name, v, c.refusal)
@@ -220,6 +225,39 @@ func TestRowsWithKeysOfTheirOwnTakeLittleMemory(t *testing.T) {
 		}
 		if got := (after.TotalAlloc - before.TotalAlloc) / rows; got > uint64(c.most) || explicit != c.keys {
 			t.Errorf("%s: got %d bytes a row and %d keys, want %d and %d", c.name, got, explicit, c.most, c.keys)
+		}
+	}
+}
+
+// A text may have 100,000 INSERTs. If each looked at all statements before it, planning would take
+// half a minute, which nobody can end. So the last statement before an INSERT tells of all others.
+func TestAnInsertLooksAtOneStatementBeforeIt(t *testing.T) {
+	for first, want := range map[string]string{
+		"CREATE TABLE t (a INT)":            "behind CREATE, ALTER, DROP, RENAME or USE",
+		"ALTER TABLE photos ADD b INT":      "behind CREATE, ALTER, DROP, RENAME or USE",
+		"DROP DATABASE b":                   "behind CREATE, ALTER, DROP, RENAME or USE",
+		"USE b":                             "behind CREATE, ALTER, DROP, RENAME or USE",
+		"SET @a = 1, sql_mode = ''":         "send the SET alone",
+		"SET auto_increment_increment = 10": "send the SET alone",
+		"SET x, y":                          "send the SET alone",
+		"EXECUTE s":                         "send the SET alone",
+		"EXECUTE IMMEDIATE 'SET @a = 1'":    "send the SET alone",
+		"SET NAMES utf8mb4, @a = 1":         "",
+		"SET GLOBAL sql_mode = ''":          "",
+		"PREPARE s FROM 'SELECT 1'":         "",
+		"CALL p()":                          "",
+		"CREATE DATABASE c":                 "",
+	} {
+		text := []byte(first + "; SELECT 1; INSERT INTO photos VALUES (0), (0)")
+		p := Planner{Facts: all(Facts{Conn: 1, Bound: make(Bindings)})}
+		p.Facts.Bound.Add(photos)
+		w := server{columns: "id", modes: state.InsertModes{Increment: 1, Strict: true}}
+		var st statement.Statement
+		st.Analyze(text, lex.Mode{Charset: lex.UTF8, Server: lex.MariaDB(101100)})
+		st.Parts[0] = statement.Part{Kind: statement.Select}
+		_, v, _ := w.fill(&p, &st, text, new(state.State))
+		if refused := v.Kind == Refuse; refused != (want != "") || !strings.Contains(v.Refusal.Text, want) {
+			t.Errorf("%s: got %+v, want a refusal with %q", first, v, want)
 		}
 	}
 }

@@ -33,23 +33,6 @@ func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
 	return m, answer == Yes, Verdict{}
 }
 
-// setBefore reports whether a statement before the one at index may set a variable: the server has
-// another value when it runs that than it has now.
-func (t *filling) setBefore(index int, name string) bool {
-	for _, part := range t.st.Parts[:min(index, len(t.st.Parts))] {
-		switch part.Kind {
-		case statement.Execute, statement.ExecuteImmediate, statement.Other:
-			return true
-		}
-		for _, a := range t.st.Assignments[part.From:part.To] {
-			if a.Target == statement.SessionVariable && string(a.Name) == name || a.Target == statement.TargetUnknown {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // setInText refuses an INSERT whose key depends on what the same text sets before.
 func setInText(b *Binding) Verdict {
 	return notSupported("INSERT into %s, whose column %s is filled from sequence %s, with 0 or several rows behind a SET of sql_mode or auto_increment_increment "+

@@ -46,6 +46,8 @@ type planning struct {
 	sql []byte
 	s   *state.State
 	f   *Facts
+
+	asked uint32 // bits by What, see askOnce
 }
 
 // Text plans a text with calls, or with columns to fill. st is its analysis, and s the session's
@@ -54,7 +56,7 @@ func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verd
 	a, f := &p.Action, &p.Facts
 	p.needs = p.needs[:0]
 	a.clear(len(st.Calls), f.Fill)
-	t := planning{p, a, st, sql, s, f}
+	t := planning{p, a, st, sql, s, f, 0}
 	v := t.whole()
 	if v.Kind == Go && len(p.needs) > 0 {
 		return Verdict{Kind: Asks, Needs: p.needs}
