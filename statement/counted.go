@@ -86,13 +86,13 @@ type countReader struct {
 	rows   uint64 // its tuples
 	each   uint64 // NEXTVALs of ON DUPLICATE KEY UPDATE
 
-	inList bool     // in a select list
-	item   uint64   // its current one, from 1 on
-	counts bool     // it has a NEXTVAL
-	star   bool     // an item before it, or it, stands for several columns
-	names  [][]byte // aliases of items with a NEXTVAL
-	places []uint64 // positions of items with a NEXTVAL; 0: any
-	refers bool     // in GROUP BY, HAVING or ORDER BY, which may refer to items
+	inList bool      // in a select list
+	item   uint64    // its current one, from 1 on
+	counts bool      // it has a NEXTVAL
+	star   bool      // an item before it, or it, stands for several columns
+	names  itemNames // aliases of items with a NEXTVAL
+	places []uint64  // positions of items with a NEXTVAL; 0: any
+	refers bool      // in GROUP BY, HAVING or ORDER BY, which may refer to items
 
 	limited bool // a LIMIT is not that of all rows
 }
@@ -165,7 +165,7 @@ func (r *countReader) call() {
 func (r *countReader) endItem(prev *lex.Lexer) {
 	if r.counts {
 		if prev.Kind == lex.Word || prev.Kind == lex.Quoted { // possibly an alias
-			r.names = append(r.names, r.st.arena.Decode(prev))
+			r.names.add(r.st.arena.Decode(prev))
 		}
 		place := r.item
 		if r.star {
@@ -211,7 +211,9 @@ func (r *countReader) outermost() {
 		// It would be evaluated for rows that are not stored.
 		r.refusal = "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere,"
 	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
-		r.refers = !r.update
+		if r.refers = !r.update; r.refers && len(r.places) > maxReferred {
+			r.refusal = errManyReferred
+		}
 		r.writes = r.writes && !r.update
 	case lex.KwSelect:
 		r.refers, r.inList, r.inRows = false, true, true
@@ -254,9 +256,6 @@ func (r *countReader) limit() {
 	}
 }
 
-// maxReferred bounds the aliases that every word of an ORDER BY is compared with.
-const maxReferred = 64
-
 // listEnds reports whether a word ends a select list.
 func listEnds(l *lex.Lexer) bool {
 	switch l.Kw {
@@ -281,19 +280,7 @@ func (r *countReader) refersByPlace(prev *lex.Lexer) bool {
 // refersByName reports whether the current token of a GROUP BY, HAVING or ORDER BY may refer to an
 // item with a NEXTVAL by its name.
 func (r *countReader) refersByName() bool {
-	switch {
-	case len(r.names) > maxReferred:
-		return true
-	case r.Kind != lex.Word && r.Kind != lex.Quoted || r.AfterDot:
-		return false
-	}
-	name := r.st.arena.Decode(&r.Lexer)
-	for _, alias := range r.names {
-		if lex.SameName(alias, name) || !lex.ASCII(alias) {
-			return true
-		}
-	}
-	return false
+	return (r.Kind == lex.Word || r.Kind == lex.Quoted) && !r.AfterDot && r.names.mayBe(r.st.arena.Decode(&r.Lexer))
 }
 
 // severalGroupings reports whether a word after GROUP BY adds super-aggregate rows.

@@ -1,6 +1,11 @@
 package statement
 
-import "seqproxy/statement/lex"
+import (
+	"bytes"
+	"slices"
+
+	"seqproxy/statement/lex"
+)
 
 // RowColumn is a column of a result with a different number in each row.
 type RowColumn struct {
@@ -53,6 +58,7 @@ type rowReader struct {
 	depth     int
 	calls     int // index into st.Calls
 	columns   []RowColumn
+	names     itemNames // of columns, unless RETURNING's
 	refusal   string
 
 	item                int // index in the list
@@ -92,7 +98,9 @@ func (r *rowReader) token(prev *lex.Lexer) {
 		r.outermost(prev)
 	}
 	if r.part == inReferences && (r.Kind == lex.Word || r.Kind == lex.Quoted) && !r.AfterDot {
-		r.reference(r.st.arena.Decode(&r.Lexer))
+		if r.names.mayBe(r.st.arena.Decode(&r.Lexer)) {
+			r.refusal = errReferred
+		}
 	}
 }
 
@@ -116,6 +124,9 @@ func (r *rowReader) call() {
 			r.refusal = "NEXTVAL in an expression of SELECT ... FROM, which only the server can work out,"
 		}
 		r.columns = append(r.columns, RowColumn{Call: r.calls, Column: r.item})
+		if r.refusal == "" {
+			r.names.add(r.st.ColumnName(r.Src, r.st.Items[c.Item]))
+		}
 	}
 	r.calls++
 	r.empty = false
@@ -165,7 +176,9 @@ func (r *rowReader) clause() bool {
 	case lex.KwFrom, lex.KwWhere, lex.KwLimit, lex.KwLock, lex.KwFetch, lex.KwFor:
 		r.part = inClauses
 	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
-		r.part = inReferences
+		if r.part = inReferences; len(r.columns) > maxReferred {
+			r.refusal = errManyReferred
+		}
 	default:
 		return false
 	}
@@ -207,18 +220,30 @@ func (r *rowReader) inClause(prev *lex.Lexer) {
 	}
 }
 
-// errReferred is the refusal of numbers by which the server would sort or group.
-const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to, which look at rows before they have numbers,"
+// Refusals of numbers by which the server would sort or group.
+const (
+	errReferred     = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to, which look at rows before they have numbers,"
+	errManyReferred = "NEXTVAL in more than 64 items of a SELECT with ORDER BY, GROUP BY or HAVING"
+)
 
-// reference refuses a name that may refer to an item with a number. Any name with characters beyond
-// ASCII may.
-func (r *rowReader) reference(name []byte) {
-	for _, c := range r.columns {
-		column := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
-		if lex.SameName(column, name) || !lex.ASCII(column) {
-			r.refusal = errReferred
-		}
-	}
+// maxReferred bounds the items that every word and number of an ORDER BY is compared with.
+const maxReferred = 64
+
+// itemNames are the names of items with a NEXTVAL.
+type itemNames struct {
+	names   [][]byte
+	foreign bool // one has characters beyond ASCII
+}
+
+func (n *itemNames) add(name []byte) {
+	n.names = append(n.names, name)
+	n.foreign = n.foreign || !lex.ASCII(name)
+}
+
+// mayBe reports whether a name may refer to an item. Any may refer to one with characters beyond
+// ASCII.
+func (n *itemNames) mayBe(name []byte) bool {
+	return n.foreign || slices.ContainsFunc(n.names, func(item []byte) bool { return bytes.EqualFold(item, name) })
 }
 
 // place turns indexes of items into indexes of columns.

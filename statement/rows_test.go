@@ -60,3 +60,33 @@ func TestColumnsOfNumbersAreFoundInAResult(t *testing.T) {
 		}
 	}
 }
+
+// Each word behind ORDER BY is compared with each number's name and position. With 20,000 numbers
+// half a megabyte would take a minute, which nobody can end.
+func TestThePlacesThatMayReferToNumbersAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		numbers int
+		end     string
+		refused bool
+	}{
+		{maxReferred, " FROM t ORDER BY b, 9999", false},
+		{maxReferred + 1, " FROM t ORDER BY b", true},
+		{maxReferred + 1, " FROM t ORDER BY 9999", true},
+		{maxReferred + 1, " FROM t GROUP BY 9999", true},
+		{maxReferred + 1, " FROM t HAVING COUNT(*) > 1", true},
+		{maxReferred + 1, " FROM t WHERE (SELECT 1 FROM u ORDER BY b)", false},
+		{maxReferred + 1, " FROM t", false},
+	} {
+		query := "SELECT NEXTVAL('s')" + strings.Repeat(", NEXTVAL('s')", c.numbers-1) + c.end
+		var st Statement
+		st.Analyze([]byte(query), lex.Mode{})
+		if _, refusal := st.RowColumns([]byte(query)); refusal != "" != c.refused || c.refused && refusal != errManyReferred {
+			t.Errorf("%d%s: got %q, want refused %v", c.numbers, c.end, refusal, c.refused)
+		}
+		insert := "INSERT INTO u " + query
+		st.Analyze([]byte(insert), lex.Mode{})
+		if _, refusal := st.Counted([]byte(insert)); refusal != "" != c.refused || c.refused && refusal != errManyReferred {
+			t.Errorf("INSERT of %d%s: got %q, want refused %v", c.numbers, c.end, refusal, c.refused)
+		}
+	}
+}
