@@ -51,6 +51,7 @@ type analyzer struct {
 	// compound: BEGIN NOT ATOMIC. The proxy does not look into its body.
 	compound bool
 	tooMany  bool // the text has more than maxCalls
+	searched bool // all of the text from an earlier statement on was searched for rows
 	prepares bool // the text has a PREPARE or EXECUTE IMMEDIATE
 	shifts   bool // an earlier statement may have changed how texts are read
 	shifted  bool // a NEXTVAL follows such a statement

@@ -525,7 +525,7 @@ func (a *analyzer) kill() bool {
 	p.Next()
 	// Servers drop semicolons at the end of a text. After a comment, a semicolon ends an empty
 	// statement.
-	alone := p.Kind == lex.EOF || p.Is(';') && len(bytes.Trim(p.Src[p.Start:], "; \t\r\n")) == 0
+	alone := p.Kind == lex.EOF || p.Is(';') && len(bytes.TrimLeft(p.Src[p.Start:], "; \t\r\n")) == 0
 	if t.Operand != KillOther && alone && !p.Bad && !p.SeenCond {
 		st.Kill = t
 	}

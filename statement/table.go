@@ -108,12 +108,13 @@ func (a *analyzer) behindFor() {
 		a.hiddenInsertAt(p)
 	case lex.KwSelect, lex.KwUpdate, lex.KwDelete, lex.KwWith, lex.KwValues, lex.KwTable:
 	default: // a block, another SET STATEMENT, a prepared text
-		for ; p.Kind != lex.EOF; p.Next() {
+		for ; p.Kind != lex.EOF && !a.searched; p.Next() {
 			if bringsRows(&p) {
 				a.st.Words |= MayBringRows
-				return
+				break
 			}
 		}
+		a.searched = true
 	}
 }
 
