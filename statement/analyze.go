@@ -16,6 +16,14 @@ const maxDepth = 2048
 // call's text.
 const maxCalls = 100_000
 
+// Bounds of what else is recorded of a text: its parts, tables, assignments and KILLs together. A
+// record takes less than 100 bytes. Dumps and migrations have more text for each, so that a denser
+// text is mostly made to take memory. It is Other.
+const (
+	leastRecords = 20_000
+	textOfRecord = 10 // bytes of the text
+)
+
 // maxNamesDepth bounds the depth at which select items are recorded. Each level around an item
 // reads it again to find its alias.
 const maxNamesDepth = 16
@@ -36,6 +44,9 @@ type analyzer struct {
 
 	schema []byte // of the current statement, as Statement.Schema
 
+	records int    // number of records, see leastRecords
+	tooMany string // why not all of the text is recorded; "": it is
+
 	problem string // the first reason why a NEXTVAL cannot be given a number
 	refusal string // why no NEXTVAL of this statement can be given one
 
@@ -50,7 +61,6 @@ type analyzer struct {
 	table bool // within CREATE TABLE: only NEXTVAL('s') is recorded
 	// compound: BEGIN NOT ATOMIC. The proxy does not look into its body.
 	compound bool
-	tooMany  bool // the text has more than maxCalls
 	searched bool // all of the text from an earlier statement on was searched for rows
 	prepares bool // the text has a PREPARE or EXECUTE IMMEDIATE
 	shifts   bool // an earlier statement may have changed how texts are read
@@ -101,7 +111,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 			if statements++; statements == 1 {
 				first = st.Kind
 			}
-			if statements > 1 || more {
+			if (statements > 1 || more) && a.room() {
 				st.Words |= st.changesForLater(assigned)
 				st.Parts = append(st.Parts, Part{Kind: st.Kind, Schema: a.schema, From: assigned, To: len(st.Assignments), Words: st.Words})
 			}
@@ -135,12 +145,19 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 			a.note("NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters")
 		}
 	}
-	if a.tooMany {
+	if a.tooMany != "" {
 		if a.nextval == 0 {
-			st.bad(sql)
+			st.Trim()
+			a.unread(sql, mode)
 			return
 		}
-		a.problem = "NEXTVAL beside so many calls: more than 100,000 in one text"
+		a.problem = a.tooMany
+		if a.crowded() {
+			st.Words |= Opaque
+		}
+		if a.crowded() && mayBringRows(sql) {
+			st.Words |= MayBringRows
+		}
 	}
 	if a.Execs > 0 || a.ByVersion {
 		a.comments()
@@ -160,6 +177,20 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)
 	}
+}
+
+// room counts a part, table, assignment or KILL, and reports whether the text may have it.
+func (a *analyzer) room() bool {
+	if a.records++; a.crowded() {
+		a.tooMany = "NEXTVAL beside so many short statements or assignments in one text"
+		return false
+	}
+	return true
+}
+
+// crowded reports whether not all parts, tables, assignments and KILLs are recorded.
+func (a *analyzer) crowded() bool {
+	return a.records > leastRecords && a.records > leastRecords+len(a.Src)/textOfRecord
 }
 
 // unreadable is Analyze for a text that is too long or in an unsupported character set.

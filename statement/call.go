@@ -144,7 +144,7 @@ func (a *analyzer) add(c FuncCall) {
 		c.Row = a.ins.row
 	}
 	if len(a.st.Calls) == maxCalls {
-		a.tooMany = true
+		a.tooMany = "NEXTVAL beside so many calls: more than 100,000 in one text"
 		return
 	}
 	a.st.Calls = append(a.st.Calls, c)

@@ -534,7 +534,9 @@ func (a *analyzer) kill() bool {
 		if st.Words&(CallsProcedure|SQLPrepare|Opaque) != 0 { // the statements before
 			t.Results = -1
 		}
-		st.Kills = append(st.Kills, t)
+		if a.room() {
+			st.Kills = append(st.Kills, t)
+		}
 	}
 	return a.dml(Kill, "NEXTVAL in KILL")
 }

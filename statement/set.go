@@ -114,7 +114,9 @@ func (a *analyzer) setWhole(t Target, scope Scope) bool {
 	if t == StatementFor || t == Role || t == Password {
 		as.Literal = false
 	}
-	a.st.Assignments = append(a.st.Assignments, as)
+	if a.room() {
+		a.st.Assignments = append(a.st.Assignments, as)
+	}
 	a.finish()
 	return a.Kind != lex.EOF
 }
@@ -189,7 +191,9 @@ func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 		as.Literal = false
 	}
 	a.effect(&as)
-	st.Assignments = append(st.Assignments, as)
+	if a.room() {
+		st.Assignments = append(st.Assignments, as)
+	}
 	if a.Is(',') && a.depth == 0 {
 		return false, false
 	}

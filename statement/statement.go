@@ -509,7 +509,7 @@ func (st *Statement) ReadsOfLast() Words {
 	}
 	before := words
 	if len(st.Tables) > 0 {
-		before = st.Parts[st.Tables[0].Statement].Words
+		before = st.WordsBefore(st.Tables[0].Statement + 1)
 	}
 	return st.Parts[0].Words&ReadsRowCount | before&ReadsWarnings | words&ReadsFoundRows
 }

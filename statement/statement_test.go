@@ -815,6 +815,53 @@ func TestTheCallsOfATextAreBounded(t *testing.T) {
 	}
 }
 
+// What is recorded of a text takes a few times its memory, not fifty times.
+func TestTheRecordsOfATextAreBounded(t *testing.T) {
+	records := func(st *Statement) int {
+		return cap(st.Parts) + cap(st.Tables) + cap(st.Assignments) + cap(st.Kills)
+	}
+	for _, c := range []struct {
+		first, piece string
+		dense        bool
+	}{
+		{"", "INSERT INTO a VALUES(1);", false},
+		{"", "DELETE FROM a;", false},
+		{"", "BEGIN;UPDATE a SET b = 1 WHERE c = 2;COMMIT;", false},
+		{"", "UPDATE a SET b=1,c=2;", false},
+		{"", "DO;", true},
+		{"", "XA;", true},
+		{"", "INSERT a;", true},
+		{"", "KILL 1;", true},
+		{"SET ", "@,", true},
+		{"SET ", "x=,", true},
+		{"SELECT NEXTVAL('a');", "DO;", true},
+		{"SELECT NEXTVAL('a');SET ", "@,", true},
+		{"SELECT NEXTVAL('a');", "INSERT a;", true},
+	} {
+		n := 100_000
+		if c.dense {
+			n = 60_000
+		}
+		sql := []byte(c.first + strings.Repeat(c.piece, n))
+		var st Statement
+		st.Analyze(sql, lex.Mode{})
+		refused := strings.Contains(st.Refusal, "statements or assignments")
+		if c.dense != (st.Words&Opaque != 0) || refused != (c.dense && strings.Contains(c.first, "NEXTVAL")) {
+			t.Errorf("%s: got %q and %s, want dense %v", c.piece, st.Refusal, st.Words.names(), c.dense)
+		}
+		if brings := st.Words&MayBringRows != 0; brings != (c.piece == "INSERT a;") {
+			t.Errorf("%s: may bring rows: %v", c.piece, brings)
+		}
+		if n := records(&st); c.dense && n > 2*(leastRecords+len(sql)/textOfRecord) {
+			t.Errorf("%s: room for %d records of %d bytes of text", c.piece, n, len(sql))
+		}
+		if n := records(&st); c.dense && !refused && n > 10 {
+			t.Errorf("%s: %d records stay, though nobody may look at them", c.piece, n)
+		}
+		st.ReadsOfLast()
+	}
+}
+
 // A text without these words is not searched.
 func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
 	for sql, want := range map[string]Words{

@@ -40,7 +40,9 @@ func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool
 		t.Schema = a.st.arena.Decode(&first)
 	}
 	t.Name, t.End = a.st.arena.Decode(&name), name.End
-	a.st.Tables = append(a.st.Tables, t)
+	if a.room() {
+		a.st.Tables = append(a.st.Tables, t)
+	}
 	return name, true
 }
 
