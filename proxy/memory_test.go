@@ -249,6 +249,55 @@ func TestRewrittenStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
+// What is known of several statements may take many times the memory of a short text.
+func TestSeveralStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
+	const size, waiters = 2 << 20, 6
+	of := bound(proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"})
+	binds := of.Proxy
+	of.Proxy = func(o *proxy.Options) {
+		withMemory(2 * size)(o)
+		binds(o)
+	}
+	e := newEnv(t, of)
+	createSequence(t, e, "photos")
+	c := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY, a INT) ENGINE=MEMORY", "CREATE TABLE t (a INT) ENGINE=MEMORY")
+	for name, text := range map[string]string{
+		"relayed":   "INSERT INTO t VALUES (1); " + strings.Repeat("DO 1;", 10_000),
+		"rewritten": "INSERT INTO photos VALUES (NEXTVAL('photos'), 1); " + strings.Repeat("DO 1;", 10_000),
+		"filled in": strings.Repeat("INSERT INTO photos (a) VALUES (1);", 1500),
+	} {
+		for _, large := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", large: ", large), func(t *testing.T) {
+				command := packet(command(protocol.ComQuery, text))
+				if large {
+					command = largeText(text, size)
+				}
+				var wires [waiters]*wire
+				for i := range wires {
+					wires[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+					wires[i].query("SELECT 1")
+				}
+				exec(t, c, "LOCK TABLES photos READ, t READ")
+				before := heap()
+				for _, w := range wires {
+					w.send(command)
+				}
+				e.holdsNothing(t, waiters, "INSERT", before, 2<<20)
+				runtime.KeepAlive(command)
+				exec(t, c, "UNLOCK TABLES")
+				for _, w := range wires {
+					if answer := w.receive(protocol.ShapeResult, nil); answer[4] != 0 {
+						t.Error(serverError(t, answer))
+					}
+					w.ping("several statements that gave their memory back")
+				}
+				exec(t, c, "DELETE FROM photos")
+			})
+		}
+	}
+}
+
 // A session that takes memory and sends nothing is ended, but only where others wait for memory.
 func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	server, client := testTLS()

@@ -109,7 +109,7 @@ func (f *Filling) trim() bool {
 	keys := f.Keys[:cap(f.Keys)]
 	for i := range keys {
 		k := &keys[i]
-		k.Binding, k.Insertion, k.Key.Columns = nil, nil, nil
+		k.Binding, k.Table, k.Insertion, k.Key.Columns = nil, nil, nil, nil
 		clear(k.Texts[:cap(k.Texts)])
 		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept || cap(k.Further) > maxKept || cap(k.Texts) > maxKept {
 			return false

@@ -64,25 +64,29 @@ func (d *delivery) passOn(sql []byte) error {
 // relayed settles the statement just enqueued and records what it did.
 func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
 	d.state.LastAnswer = state.ByServer
+	changes := d.planning.stmt.ChangesTables()
 	// The client's buffer may move, so keep what is needed afterwards elsewhere.
 	var text []byte
-	if d.planning.stmt.Kind == statement.Set {
+	switch d.planning.stmt.Kind {
+	case statement.Set:
 		text = append(d.relay.scratch[:0], sql...)
+	case statement.Multi:
+		d.forgetText()
 	}
 	if err := d.relay.settle(); err != nil {
 		return err
 	}
-	d.noteDone(c, text)
+	d.noteDone(c, text, changes)
 	return d.at.keepStep(c)
 }
 
 // noteDone records the effect on the session of the statement just answered on c. sql is the
-// client's text if it is a SET.
-func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
+// client's text if it is a SET. changes is what the analysis says of ChangesTables.
+func (d *delivery) noteDone(c *backend.Conn, sql []byte, changes bool) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	if d.planning.stmt.ChangesTables() {
+	if changes {
 		d.at.shared.columns.forget()
 	}
 	if d.planning.stmt.Kind == statement.Set {
@@ -116,12 +120,14 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 	return c, nil
 }
 
-// notesNothing reports whether noteDone has no effect for the text being handled, and nobody else
-// looks at its analysis once it is sent.
-func (d *delivery) notesNothing() bool {
+// mayForget reports whether nobody looks at the analysis of the text being handled once it is sent
+// with the numbers n. What is known of several statements may take much memory, even if they do not.
+func (d *delivery) mayForget(n *keys.Numbers) bool {
 	switch d.planning.stmt.Kind {
 	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete:
-		return !d.planning.stmt.ChangesTables()
+		return d.relay.share.bytes > 0 && n.Once()
+	case statement.Multi: // it is sent once, even if keys are filled in
+		return n.Rows == nil && n.Block == nil
 	}
 	return false
 }
@@ -131,8 +137,9 @@ func (d *delivery) notesNothing() bool {
 // waits for a lock.
 func (d *delivery) forgetText() {
 	d.attributes, d.relay.batch.payload = nil, nil
+	d.planning.fill = nil
 	d.planning.trim()
-	d.relay.share.relayed = true
+	d.relay.share.relayed = d.relay.share.bytes > 0
 }
 
 // fillQuery handles the analysed text of q.
@@ -153,6 +160,7 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 // others become plain numbers of the same type.
 func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	st := &d.planning.stmt
+	changes := st.ChangesTables()
 	previous := uint64(0) // LAST_INSERT_ID() for the text's first statement
 	if a.Previous {
 		var err error
@@ -192,15 +200,19 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err
 		}
-		if d.relay.share.bytes > 0 && n.Once() && d.notesNothing() {
+		if d.mayForget(&n) {
 			d.forgetText()
-			return d.relay.sendOnce(c, &n)
+			if err := d.relay.sendOnce(c, &n); err != nil {
+				return err
+			}
+			d.noteDone(c, nil, changes)
+			return nil
 		}
 		switch r, err := d.relay.sendNumbered(c, &n, false); {
 		case err != nil:
 			return err
 		case r == noRemedy:
-			d.noteDone(c, sql)
+			d.noteDone(c, sql, changes)
 			return nil
 		case r != largerBlock:
 			return d.refill(c, sql, a, r)

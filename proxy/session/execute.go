@@ -172,7 +172,7 @@ func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
 		return
 	}
 	x.planning.read(p.set, p.mode)
-	x.delivery.noteDone(c, p.set)
+	x.delivery.noteDone(c, p.set, false)
 }
 
 // onLocalPrepared handles a command on a statement that no server has.

@@ -57,7 +57,7 @@ func (d *delivery) passQuestion(sql []byte) (handled bool, err error) {
 	if err := d.relay.sendScratch(c); err != nil {
 		return false, err
 	}
-	d.noteDone(c, nil)
+	d.noteDone(c, nil, d.planning.stmt.ChangesTables())
 	return true, nil
 }
 
