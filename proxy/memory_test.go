@@ -298,6 +298,39 @@ func TestSeveralStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
+// Many short statements take memory, too, however short their text is. A session that has a share
+// for its text does not wait for more.
+func TestManyStatementsInOneTextTakeMemory(t *testing.T) {
+	const size, rest = 1 << 20, 200 << 10
+	e := newEnv(t, setup{Proxy: withMemory(2*size + rest)})
+	holder, w, large := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
+	text := largeText("SELECT 1", size)
+	holder.send(text[:len(text)-1])
+	eventually(t, "a statement has its memory", func() bool {
+		_, used, _, _ := e.Proxy.StatementMemory()
+		return used > size
+	})
+	few, many := strings.Repeat("DO 1;", 1000), strings.Repeat("DO 1;", 12_000)
+	if answer := w.query(few); answer[4] != 0 {
+		t.Error(serverError(t, answer))
+	}
+	if answer := large.query(many + strings.Repeat(" ", 20_000)); answer[4] != 0xff || serverError(t, answer).Code != 1041 {
+		t.Errorf("many statements in a large text: got %.80q, want error 1041", answer)
+	}
+	w.send(packet(command(protocol.ComQuery, many)))
+	e.awaitWaiting(t, 1)
+	holder.send(text[len(text)-1:])
+	holder.receive(protocol.ShapeResult, nil)
+	if answer := w.receive(protocol.ShapeResult, nil); answer[4] != 0 {
+		t.Error(serverError(t, answer))
+	}
+	e.noMemoryTaken(t)
+	if answer := large.query(many + strings.Repeat(" ", 20_000)); answer[4] != 0 {
+		t.Error(serverError(t, answer))
+	}
+	e.noMemoryTaken(t)
+}
+
 // A session that takes memory and sends nothing is ended, but only where others wait for memory.
 func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	server, client := testTLS()

@@ -137,7 +137,7 @@ func (p *planning) unreadRows(sql []byte) error {
 }
 
 var errUnread = protocol.NotSupported("a text that may insert rows and cannot be read to its end (it is a compound statement, has PREPARE among other statements, has control characters, " +
-	"is not in utf8mb4, or goes on behind SET sql_mode, SET NAMES or CALL) is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
+	"is not in utf8mb4, has very many short statements, or goes on behind SET sql_mode, SET NAMES or CALL) is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
 	"send INSERT, REPLACE, LOAD DATA or PREPARE as a statement of its own, without control characters and in utf8mb4")
 
 // severalIn reports whether a server may read a text as more than one statement.

@@ -103,6 +103,31 @@ func (m *memoryShare) await(from *semaphore.Weighted, n int64) error {
 	return err
 }
 
+// leastAlso is the memory of statements in one text that takes a share. The number of sessions
+// bounds what is less.
+const leastAlso = 4 * largeStatement
+
+// also takes as much more as the share lacks for n bytes of what is known of the text in memory,
+// beside the text. Only a session without a share waits for it. Errors are as those of take.
+func (m *memoryShare) also(n int64) error {
+	if n -= m.bytes / 2; n < leastAlso {
+		return nil
+	}
+	if m.bytes == 0 {
+		return m.take(int(n / 2))
+	}
+	n = min(n, m.of.size-m.bytes)
+	if !m.from.TryAcquire(n) {
+		return errManyStatements
+	}
+	m.of.used.Add(n)
+	m.bytes += n
+	return nil
+}
+
+var errManyStatements = protocol.Errorf(mysql.ER_OUT_OF_RESOURCES, "HY000",
+	"seqproxy: there is no memory for so many statements in one text, as other clients' statements have it: repeat it, send fewer in one text, or raise statement_memory")
+
 // holdsLocks reports whether the session may have locks that others wait for.
 func (m *memoryShare) holdsLocks() bool {
 	st := m.at.state

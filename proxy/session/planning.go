@@ -93,6 +93,17 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 	return ordinary, nil
 }
 
+// size estimates the memory of what is known of the text just analysed, and of the plan for it.
+func (p *planning) size(how treatment) int64 {
+	const record, filled = 100, 1 << 10
+	st := &p.stmt
+	n := record * int64(len(st.Parts)+len(st.Tables)+len(st.Assignments)+len(st.Kills))
+	if how == fills {
+		n += filled * int64(len(st.Tables))
+	}
+	return n
+}
+
 // concernsProxy reports whether the text just analysed has calls that the proxy may answer or
 // replace, or keys that it fills in.
 func (p *planning) concernsProxy() bool {

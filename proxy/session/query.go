@@ -84,6 +84,9 @@ func (t *texts) query(sql []byte) error {
 	if err := t.relay.settle(); err != nil {
 		return err
 	}
+	if err := t.relay.share.also(t.planning.size(how)); err != nil {
+		return err
+	}
 	switch how {
 	case unread:
 		return t.planning.unreadRows(sql)
