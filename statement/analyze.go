@@ -16,9 +16,9 @@ const maxDepth = 2048
 // call's text.
 const maxCalls = 100_000
 
-// Bounds of what else is recorded of a text: its parts, tables, assignments and KILLs together. A
-// record takes less than 100 bytes. Dumps and migrations have more text for each, so that a denser
-// text is mostly made to take memory. It is Other.
+// Bounds of what else is recorded of a text: its parts, tables, assignments and KILLs together.
+// Dumps and migrations have more text for each, so that a denser text is mostly made to take
+// memory. It is Other.
 const (
 	leastRecords = 20_000
 	textOfRecord = 10 // bytes of the text

@@ -17,6 +17,8 @@ import (
 const (
 	minCached = 64
 	maxCached = 8 << 10
+	// mostPerByte bounds what is known of a text, for each byte. More is no everyday text.
+	mostPerByte = 4
 )
 
 // Sizes of a Cache, which are powers of two.
@@ -46,7 +48,7 @@ type analysed struct {
 	st   Statement
 }
 
-// NewCache returns a Cache for at least this many texts, each of at most 8 KiB.
+// NewCache returns a Cache for at least this many texts. Each takes at most about 45 KiB.
 func NewCache(texts int) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	size := max(1, (texts+cacheParts-1)/cacheParts)
@@ -74,15 +76,28 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 		return
 	}
 	st.Analyze(sql, mode)
+	if st.size() > mostPerByte*len(sql)+1<<10 {
+		return
+	}
 	if once := &c.once[hash/cacheParts%cacheOnce]; once.Swap(hash) != hash {
 		return
 	}
 	kept := &analysed{sql: bytes.Clone(sql), mode: mode}
-	kept.st.Analyze(kept.sql, mode)
-	kept.st.levels = nil
+	var read Statement
+	read.Analyze(kept.sql, mode)
+	kept.st.copy(&read) // without the room to grow
 	part.mu.Lock()
 	part.results.Add(hash, kept)
 	part.mu.Unlock()
+}
+
+// size estimates the memory of the slices of st.
+func (st *Statement) size() int {
+	n := RecordSize*st.Records() + 160*len(st.Calls) + 80*len(st.Items)
+	if st.Sequence != nil {
+		n += 40 * len(st.Sequence.Names)
+	}
+	return n
 }
 
 // copy copies from to st. Only names share from's memory.

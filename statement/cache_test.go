@@ -177,3 +177,30 @@ func BenchmarkSeenBefore(b *testing.B) {
 		}
 	})
 }
+
+// What is known of a short text may take thirty times its memory.
+func TestACacheKeepsNothingMuchLargerThanItsText(t *testing.T) {
+	for text, want := range map[string]int{
+		"INSERT INTO photos (id, title) VALUES (NEXTVAL('photos'), ?), (NEXTVAL('photos'), ?), (NEXTVAL('photos'), ?)":              1,
+		"SELECT a.id, a.title, b.name FROM a JOIN b USING (id) WHERE a.id = 1; SELECT FOUND_ROWS(); SELECT LAST_INSERT_ID()":        1,
+		"INSERT INTO photos (id, title, album) VALUES " + strings.Repeat("(NEXTVAL('photos'), 'a photo of the sea', 12345), ", 150): 1,
+		"SET @x = 1, " + strings.Repeat("@, ", 2000):      0,
+		strings.Repeat("DO 1;", 1500):                     0,
+		"SELECT 1" + strings.Repeat(", nextval(a)", 600):  0,
+		"DROP SEQUENCE a" + strings.Repeat(", a", 2000):   0,
+		"SELECT 1" + strings.Repeat(" ", 100) + "; DO 1;": 1,
+	} {
+		c := NewCache(64)
+		var st Statement
+		for range 3 {
+			c.Analyze(&st, []byte(text), lex.Mode{})
+		}
+		got := 0
+		for i := range c.parts {
+			got += c.parts[i].results.Len()
+		}
+		if got != want {
+			t.Errorf("%.40s... of %d bytes: %d kept, want %d", text, len(text), got, want)
+		}
+	}
+}

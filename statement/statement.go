@@ -491,6 +491,14 @@ type Part struct {
 	Words    Words  // those of the text up to its end
 }
 
+// RecordSize is about how many bytes a record takes.
+const RecordSize = 100
+
+// Records is the number of parts, tables, assignments and KILLs.
+func (st *Statement) Records() int {
+	return len(st.Parts) + len(st.Tables) + len(st.Assignments) + len(st.Kills)
+}
+
 // WordsBefore returns the words of the statements before the one at index.
 func (st *Statement) WordsBefore(index int) Words {
 	if index = min(index, len(st.Parts)); index == 0 {

@@ -95,13 +95,12 @@ func (p *planning) treatmentOf(sql []byte) (treatment, error) {
 
 // size estimates the memory of what is known of the text just analysed, and of the plan for it.
 func (p *planning) size(how treatment) int64 {
-	const record, filled = 100, 1 << 10
-	st := &p.stmt
-	n := record * int64(len(st.Parts)+len(st.Tables)+len(st.Assignments)+len(st.Kills))
+	n := statement.RecordSize * p.stmt.Records()
 	if how == fills {
-		n += filled * int64(len(st.Tables))
+		const filled = 1 << 10
+		n += filled * len(p.stmt.Tables)
 	}
-	return n
+	return int64(n)
 }
 
 // concernsProxy reports whether the text just analysed has calls that the proxy may answer or
