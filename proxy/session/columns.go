@@ -21,6 +21,9 @@ const (
 	// without this proxy.
 	columnsFor = time.Second
 	maxTables  = 8192 // in the cache
+	// longestSpelling is enough for every name of a table with its schema. There may be comments
+	// between them.
+	longestSpelling = 600
 )
 
 // columnCache keeps the columns of tables with a bound column. It is safe for concurrent use.
@@ -47,6 +50,9 @@ func (cc *columnCache) get(k columnsKey, old bool) (columnsOf, bool) {
 }
 
 func (cc *columnCache) put(k columnsKey, of columnsOf) {
+	if len(k.table) > longestSpelling {
+		return
+	}
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if len(cc.tables) >= maxTables {
