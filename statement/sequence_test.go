@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"strings"
 	"bytes"
 	"reflect"
 	"testing"
@@ -159,6 +160,16 @@ func TestSequenceStatementsAreRead(t *testing.T) {
 }
 
 // Statements for the server stay with the server.
+// A name takes sixteen times the memory of its text.
+func TestTheNamesOfAStatementAreBounded(t *testing.T) {
+	for names, want := range map[int]string{10_000: "", 10_001: "more than 10,000 names", 50_000: "more than 10,000 names"} {
+		st := analyze("drop sequence a" + strings.Repeat(",a", names-1))
+		if st.Sequence.Problem != want || cap(st.Sequence.Names) > 20_000 {
+			t.Errorf("%d names: got %q and room for %d", names, st.Sequence.Problem, cap(st.Sequence.Names))
+		}
+	}
+}
+
 func TestStatementsThatOnlySoundLikeSequences(t *testing.T) {
 	for sql, want := range map[string]Kind{
 		"show create table sequence":     Show,

@@ -712,9 +712,16 @@ func (r *Reader) problem(problem string) {
 	}
 }
 
+// mostNames bounds the names in a list.
+const mostNames = 10_000
+
 // list reads a list of names, or with one a single one, and expects the end after it.
 func (r *Reader) list(one bool) {
-	for {
+	for n := 0; ; n++ {
+		if n == mostNames {
+			r.problem("more than 10,000 names")
+			return
+		}
 		if !r.name() {
 			r.problem("a sequence name is missing")
 			return
