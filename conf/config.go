@@ -42,8 +42,8 @@ type Config struct {
 	// statements up to this size, and to 16 MB, are analysed; longer ones are relayed as they are,
 	// or get error 1235 where columns are filled in; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// memory for all statements above 64KiB, twice their size, beside 200 bytes a filled-in row;
-	// others wait, slow ones get 1159. Those with locks may take as much again; 1MiB to 1024GiB
+	// memory for statements above 64KiB (twice the size) and many in a text, beside 200 bytes a
+	// filled-in row; others wait, slow ones get 1159. With locks as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`

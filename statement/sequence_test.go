@@ -1,9 +1,9 @@
 package statement
 
 import (
-	"strings"
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 
 	"seqproxy/statement/ddl"

@@ -33,7 +33,7 @@ var errorTexts = []struct {
 		{1429, "08S01", "a reload in a pause gave the shard another server, and the session cannot move there; it ends", "connect again, as pools do; the text says why"},
 		{1053, "08S01", "the proxy stops; the statement was not executed", "connect again and repeat it"},
 		{1159, "08S01", "a large statement came too slowly while others waited for memory", "raise `statement_memory`"},
-		{1041, "HY000", "a large statement waited for memory for `pause_timeout`", "raise `statement_memory`, or end long statements"},
+		{1041, "HY000", "a large statement, or a text of many, waited for memory for `pause_timeout`, or found none", "repeat it; raise `statement_memory`, or end long statements"},
 		{4031, "HY000", "a session without a server was idle for `wait_timeout`", "connect again, as with MySQL"},
 	}},
 	{"Logins", []errorEntry{

@@ -121,7 +121,8 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 }
 
 // mayForget reports whether nobody looks at the analysis of the text being handled once it is sent
-// with the numbers n. What is known of several statements may take much memory, even if they do not.
+// with the numbers n. What is known of several statements may take much memory, even if the text is
+// short.
 func (d *delivery) mayForget(n *keys.Numbers) bool {
 	switch d.planning.stmt.Kind {
 	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete:
