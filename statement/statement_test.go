@@ -299,6 +299,8 @@ func TestWordsAreFoundWhereTheyAreCodeAndNowhereElse(t *testing.T) {
 		{"create table t (a int)", ChangesTable},
 		{"drop table if exists t", ChangesTable},
 		{"drop tables t, u", ChangesTable},
+		{"drop database b", ChangesTable},
+		{"use b; set @@sql_mode = '', auto_increment_increment = 2", UsesSchema | MaySetMode | MaySetStep | ChangesReading},
 		{"drop trigger t", 0},
 		{"alter table t add a int", ChangesTable},
 		{"alter online table t add a int", ChangesTable},
