@@ -187,10 +187,10 @@ type User struct {
 	OldPasswordEnv string `toml:"old_password_env" reload:"new"`
 	// the current schema of a login that names none
 	Schema string `toml:"schema" reload:"new"`
-	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
+	// the user's clients at one time; one more gets 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// the sequences that the user may use; others, and keys above their counters, are error 1227.
-	// Names as in SQL; `video*` is every name that begins so, as the table spells it. `[]` is none
+	// the sequences that the user may use; others, and keys above theirs, are 1227. Names as in
+	// SQL; `video*` is each name that begins so, as the table has it. `[]`: none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`
