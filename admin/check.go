@@ -298,7 +298,7 @@ func (c *checked) sayHighest(h *backend.Highest, d *sequence.Definition, state *
 	case d.Kind.Resets():
 		c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
 	case h.Value > d.Kind.LastOwn(state.Last):
-		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it; if it did give it, as before a restore, RESTART it above that",
+		c.say("note", "shard %s: %s.%s has a key whose counter would be %d: the sequence hardly gave that key, and would end above it; if it gave the key, as before a restore, RESTART the sequence above it",
 			h.Shard, h.Table, d.OwnedBy.Column, h.Value)
 	case h.Value <= state.Limit && endsBelow(d, state, h.Value):
 		c.say("Error", "shard %s: %s.%s %s %d, the last number of the sequence: DELETE that row, or ALTER SEQUENCE %s MAXVALUE %d",

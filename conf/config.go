@@ -42,8 +42,8 @@ type Config struct {
 	// statements up to this size, and to 16 MB, are analysed; longer ones are relayed as they are,
 	// or get error 1235 where columns are filled in; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// memory for statements above 64KiB (twice the size) and many in a text, beside 200 bytes a
-	// filled-in row; others wait, slow ones get 1159. With locks as much again; 1MiB to 1024GiB
+	// memory for statements above 64KiB (twice the size), many in a text, and rows that get keys;
+	// others wait, slow ones get 1159. With locks there is as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
@@ -189,8 +189,8 @@ type User struct {
 	Schema string `toml:"schema" reload:"new"`
 	// the user's clients at one time; one more gets 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// the sequences that the user may use; others, and keys above theirs, are 1227. Names as in
-	// SQL; `video*` is each name that begins so, as the table has it. `[]`: none
+	// the sequences that the user may use; others, and keys above their counters, are 1227. Names as
+	// in SQL; `video*` is each name that begins so, as the table has it. `[]`: none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`

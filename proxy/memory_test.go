@@ -298,6 +298,37 @@ func TestSeveralStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	}
 }
 
+// The rows that get keys take memory, too, however short they are.
+func TestRowsThatGetKeysTakeMemory(t *testing.T) {
+	const size = 1 << 20
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		withMemory(2*size + 400<<10)(o)
+		o.Bindings = []proxy.Binding{{Table: "photos", Column: "id", Sequence: "photos"}}
+	}})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".photos (id BIGINT PRIMARY KEY, n TINYINT)")
+	login := wireLogin{Schema: e.Schemas[0]}
+	holder, w := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	text := largeText("SELECT 1", size)
+	holder.send(text[:len(text)-1])
+	eventually(t, "a statement has its memory", func() bool {
+		_, used, _, _ := e.Proxy.StatementMemory()
+		return used > size
+	})
+	if answer := w.query("CREATE SEQUENCE photos"); answer[4] != 0 {
+		t.Fatal(serverError(t, answer))
+	}
+	insert := "INSERT INTO photos (n) VALUES (1)" + strings.Repeat(",(1)", 20_000)
+	if answer := w.query(insert); answer[4] != 0xff || serverError(t, answer).Code != 1041 {
+		t.Errorf("got %.80q, want error 1041", answer)
+	}
+	holder.send(text[len(text)-1:])
+	holder.receive(protocol.ShapeResult, nil)
+	if answer := w.query(insert); answer[4] != 0 {
+		t.Error(serverError(t, answer))
+	}
+	e.noMemoryTaken(t)
+}
+
 // Many short statements take memory, too, however short their text is. A session that has a share
 // for its text does not wait for more.
 func TestManyStatementsInOneTextTakeMemory(t *testing.T) {

@@ -622,7 +622,7 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 	}
 	// One explicit key does not end the sequence.
 	exec(t, c, "INSERT INTO photos VALUES (1001)")
-	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "hardly one that the sequence gave") {
+	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "the sequence hardly gave that key") {
 		t.Errorf("REPAIR says %v", rows)
 	}
 	exec(t, c, "INSERT INTO photos () VALUES ()")
@@ -685,7 +685,7 @@ func TestAKeyThatASequenceNeverGaveDoesNotEndIt(t *testing.T) {
 	insert("behind a key of its own", 71)
 	exec(t, c, "INSERT INTO photos VALUES (9223372036854775807, 0), (576460752303423486, 0)")
 	insert("behind keys of others", 72)
-	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "hardly one that the sequence gave") {
+	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "the sequence hardly gave that key") {
 		t.Errorf("REPAIR says %v", rows)
 	}
 	insert("after REPAIR", 73)

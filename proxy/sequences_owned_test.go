@@ -302,7 +302,7 @@ func TestAKeyBeyondTheEndOfASequenceHidesNoneBelow(t *testing.T) {
 
 	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (900)", "INSERT INTO "+e.Schemas[0]+".rotated VALUES (900), (999999)")
 	const photos = "note: shard s0: @.photos.id goes up to 5000, beyond the end of the sequence, 1000\n"
-	const rotated = "note: shard s0: @.rotated.id has a key whose counter would be 999999: it is hardly one that the sequence gave, and would end it; if it did give it, as before a restore, RESTART it above that\n"
+	const rotated = "note: shard s0: @.rotated.id has a key whose counter would be 999999: the sequence hardly gave that key, and would end above it; if it gave the key, as before a restore, RESTART the sequence above it\n"
 	for _, test := range []struct{ op, name, want string }{
 		{"CHECK", "photos", photos + "Error: shard s0: @.photos.id goes up to 900, above the counter, which stands at 701: those keys would be given again. " +
 			"REPAIR SEQUENCE `photos` raises it\nnote: shard s1: @.photos.id goes up to 700\nerror: Corrupt"},

@@ -233,8 +233,8 @@ func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
 }
 
 // Some applications make the keys between two numbers themselves: Hibernate's pooled-lo with
-// INCREMENT BY 50 does. A smaller step begins above these.
-func TestASmallerIncrementBeginsAboveTheKeysBetweenTwoNumbers(t *testing.T) {
+// INCREMENT BY 50 does. Another step begins above these.
+func TestAnotherIncrementBeginsAboveTheKeysBetweenTwoNumbers(t *testing.T) {
 	s := newPlace(t).open(t)
 	wide := func(name string) sequence.CreateOptions {
 		return sequence.CreateOptions{Name: name, Increment: 50, Cache: 1}
@@ -260,6 +260,12 @@ func TestASmallerIncrementBeginsAboveTheKeysBetweenTwoNumbers(t *testing.T) {
 	wantText(t, err, "RESTART WITH 60 is not above 100")
 	mustAlter(t, s, "restarted", sequence.Alteration{Increment: ref[uint64](1), Restart: ref[uint64](101)})
 	wantTaken(t, s, "restarted", 101)
+
+	// A longer step that is no multiple of the one before would begin among them, too.
+	mustCreate(t, s, sequence.CreateOptions{Name: "longer", Increment: 20, Cache: 1})
+	wantTaken(t, s, "longer", 1, 21, 41)
+	mustAlter(t, s, "longer", sequence.Alteration{Increment: ref[uint64](50)})
+	wantTaken(t, s, "longer", 101)
 
 	// Where no number was given there is nothing to pass over.
 	mustCreate(t, s, wide("unused"))

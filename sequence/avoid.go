@@ -18,7 +18,7 @@ import (
 // step), so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's
-// maximum changes nothing, nor does one of SHARD BITS whose counter would be above half of all. Of
+// maximum changes nothing, nor does one of SHARD BITS whose counter would pass half of all. Of
 // several sequence servers all that can be reached are moved. Where keys do not rise with their
 // counter, no counter is moved.
 //

@@ -392,6 +392,12 @@ func TestARowThatWasMadeByHandAfterADropIsMissedToo(t *testing.T) {
 
 // A sequence is dropped while an application goes on to count in the table, and makes the row anew.
 func TestARowThatWasMadeByHandAfterADropGoesOnAboveTheOldOne(t *testing.T) {
+	for _, altered := range []bool{false, true} { // before it gives a number
+		t.Run(fmt.Sprintf("altered %v", altered), func(t *testing.T) { goesOnAfterDrop(t, altered) })
+	}
+}
+
+func goesOnAfterDrop(t *testing.T, altered bool) {
 	p := newPlace(t).withAll(t, nil)
 	s := p.open(t)
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 1})
@@ -400,6 +406,9 @@ func TestARowThatWasMadeByHandAfterADropGoesOnAboveTheOldOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exec(t, "INSERT INTO sequence VALUES ('photos', 1)")
+	if altered {
+		mustAlter(t, p.open(t), "photos", sequence.Alteration{Comment: ref("of people")})
+	}
 	given := make(map[uint64]bool)
 	for range 3 {
 		n := mustTake(t, p.open(t, steadySize(1)), "photos", 1)

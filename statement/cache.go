@@ -17,8 +17,10 @@ import (
 const (
 	minCached = 64
 	maxCached = 8 << 10
-	// mostPerByte bounds what is known of a text, for each byte. More is no everyday text.
+	// What is known of a text may have mostPerByte for each byte, and leastKept in any case. A text
+	// with more has very many calls or assignments.
 	mostPerByte = 4
+	leastKept   = 8 << 10
 )
 
 // Sizes of a Cache, which are powers of two.
@@ -48,7 +50,7 @@ type analysed struct {
 	st   Statement
 }
 
-// NewCache returns a Cache for at least this many texts. Each takes at most about 45 KiB.
+// NewCache returns a Cache for at least this many texts. Each takes at most about 50 KiB.
 func NewCache(texts int) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	size := max(1, (texts+cacheParts-1)/cacheParts)
@@ -76,7 +78,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 		return
 	}
 	st.Analyze(sql, mode)
-	if st.size() > mostPerByte*len(sql)+1<<10 {
+	if st.size() > mostPerByte*len(sql)+leastKept {
 		return
 	}
 	if once := &c.once[hash/cacheParts%cacheOnce]; once.Swap(hash) != hash {

@@ -100,6 +100,12 @@ func (p *planning) size(how treatment) int64 {
 		const filled = 1 << 10
 		n += filled * len(p.stmt.Tables)
 	}
+	if p.fill != nil {
+		const row = 200 // as it is read, its number and its new text
+		for i := range p.fill.Keys {
+			n += row * len(p.fill.Keys[i].Filled)
+		}
+	}
 	return int64(n)
 }
 

@@ -42,7 +42,7 @@ type Shared struct {
 	ReceivePeriod time.Duration
 }
 
-// cachedTexts bounds the analysed texts in the cache, which take at most about 45 MiB.
+// cachedTexts bounds the analysed texts in the cache, which take at most about 50 MiB.
 const cachedTexts = 1024
 
 // NewShared makes what the sessions of a Server share. version is the proxy's own, to send to

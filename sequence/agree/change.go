@@ -101,7 +101,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 			at = g.top // its home goes on above all others
 		}
 		top := g.top
-		if r.Def.Increment < step {
+		if r.Def.Increment != step {
 			top, at = used, max(at, used)
 		}
 		if asked.Floor <= r.Max {

@@ -105,7 +105,7 @@ func (g *Agreed) create(ctx context.Context, o *New, def define.Definition) (mad
 		return made, err
 	}
 	used := max(g.top, o.Floor) // without what the definition before says of its start
-	if g.live && def.Increment < g.best.Def.Increment {
+	if g.live && def.Increment != g.best.Def.Increment {
 		used = max(used, g.used())
 	}
 	e := store.NoEntry()

@@ -48,9 +48,9 @@ func (of *lockedName) live() bool { return of.hasRow }
 
 // given is the highest number that the member may have given of the name. The row of a single
 // server says that alone, as it may have gone below the others since, by CYCLE or RESTART ...
-// FORCE.
+// FORCE. A row that somebody made beside a tombstone does not.
 func (of *lockedName) given() uint64 {
-	if of.hasRow && !of.h.Shared() {
+	if of.hasRow && !of.h.Shared() && of.Anchor != 0 {
 		return of.ID
 	}
 	return max(of.ID, of.Floor, of.planFloor)
