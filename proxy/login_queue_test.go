@@ -97,9 +97,13 @@ func TestSilentClientsOfOneAddressDoNotTakeAllConnections(t *testing.T) {
 		dialTCP(t, e.Addr())
 	}
 	var remain, refused int
+	looks, before := 0, 0 // of which the last ones saw no further client refused
 	if !eventually(t, "further clients are refused", func() bool {
 		remain, refused = e.Proxy.Sessions(), int(ends(e.Proxy)["limit"])
-		return remain+refused == silentOnes && remain <= most
+		if looks++; refused != before {
+			looks, before = 0, refused
+		}
+		return remain+refused == silentOnes && remain <= most && looks > 20
 	}) {
 		t.Fatalf("%d silent clients remain and %d were refused, want at most %d of %d to remain", remain, refused, most, silentOnes)
 	}

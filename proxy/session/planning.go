@@ -100,13 +100,16 @@ func (p *planning) size(how treatment) int64 {
 		const filled = 1 << 10
 		n += filled * len(p.stmt.Tables)
 	}
-	if p.fill != nil {
-		const row = 200 // as it is read, its number and its new text
-		for i := range p.fill.Keys {
-			n += row * len(p.fill.Keys[i].Filled)
-		}
-	}
 	return int64(n)
+}
+
+// sizeOfRows estimates the memory of the rows that get keys.
+func (p *planning) sizeOfRows() (n int64) {
+	const row = 200 // as it is read, its number and its new text
+	for i := range p.fill.Keys {
+		n += row * int64(len(p.fill.Keys[i].Filled))
+	}
+	return n
 }
 
 // concernsProxy reports whether the text just analysed has calls that the proxy may answer or

@@ -166,8 +166,10 @@ func (t *texts) filled(sql []byte) error {
 		return t.delivery.fillQuery(query)
 	}
 	defer func() { t.planning.fill = nil }()
-	if err := t.relay.share.also(t.planning.size(fills)); err != nil { // for the rows
-		return err
+	if t.planning.fill != nil {
+		if err := t.relay.share.also(t.planning.sizeOfRows()); err != nil {
+			return err
+		}
 	}
 	return t.special(sql)
 }
