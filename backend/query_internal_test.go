@@ -3,29 +3,17 @@ package backend
 import (
 	"bytes"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/test/network"
 )
 
 // answered returns what Query makes of a server's answer.
 func answered(t *testing.T, answer func(server *protocol.Conn) error) ([][][]byte, error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near, far := network.Pair(t)
 	pc, err := protocol.NewConn(near, 0, answerAhead)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/test/mysqltest"
+	"seqproxy/test/network"
 )
 
 // framePair is a Conn that compresses, and a client at the other end that makes and reads frames
@@ -78,19 +79,7 @@ func (p *framePair) start() {
 // rawFramePair is a framePair before its compression starts.
 func rawFramePair(t testing.TB, how mysqltest.Packing) *framePair {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, nc := network.Pair(t)
 	c, err := NewConn(nc, 10*time.Second, 4<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/net/nettest"
+
+	"seqproxy/test/network"
 )
 
 // stream makes a net.Conn of a Conn: any number of goroutines may read and write.
@@ -157,19 +159,7 @@ func TestAConnOfRecordsBehavesAsThoseOfPackageNet(t *testing.T) {
 
 // crypto/tls over package net's own connections fails the same three tests in the same way.
 func TestTLSItselfDoesNotWriteOnAfterADeadline(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near, far := network.Pair(t)
 	client, server := tls.Client(near, clientTLS()), tls.Server(far, serverTLS())
 	defer func() { near.Close(); far.Close() }()
 	shaken := make(chan error, 1)

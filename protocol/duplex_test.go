@@ -2,28 +2,17 @@ package protocol
 
 import (
 	"io"
-	"net"
 	"testing"
 	"time"
+
+	"seqproxy/test/network"
 )
 
 // The stream is passed on in both directions at once. A write that waits must not end the other
 // goroutine's read, as reading ahead would.
 func TestFullDuplexReadsOnWhileAWriteWaits(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	peer, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	peer, nc := network.Pair(t)
 	defer peer.Close()
-	nc, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	c, err := NewConn(nc, 0, 1<<20)
 	if err != nil {
 		t.Fatal(err)
