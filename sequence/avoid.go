@@ -18,7 +18,7 @@ import (
 // step), so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's
-// maximum changes nothing, nor does one of SHARD BITS whose counter would pass half of all. Of
+// maximum changes nothing, nor does one of SHARD BITS by which the counter would pass half. Of
 // several sequence servers all that can be reached are moved. Where keys do not rise with their
 // counter, no counter is moved.
 //
@@ -34,6 +34,9 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 			return nil
 		}
 		err = s.moveFor(ctx, q, numbers, deadline)
+		if away := new(UnavailableError); errors.As(err, &away) {
+			away.Chosen = true
+		}
 		if !again || !errors.Is(err, ErrUnknown) {
 			return err
 		}
@@ -86,7 +89,7 @@ func (s *Sequences) moveFor(ctx context.Context, q *sequence, numbers []uint64, 
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
 	if err := q.numbers.Reserving.Acquire(r.ctx); err != nil {
-		return notMoved(r.failed(q.name, err))
+		return r.failed(q.name, err)
 	}
 	defer q.numbers.Reserving.Release()
 	highest := s.takeOut(q, numbers)
@@ -103,17 +106,9 @@ func (s *Sequences) moveFor(ctx context.Context, q *sequence, numbers []uint64, 
 		case err == nil:
 			return nil
 		case !errors.Is(err, store.OutcomeRestarted):
-			return notMoved(r.failed(q.name, err))
+			return r.failed(q.name, err)
 		}
 	}
-}
-
-// notMoved says in an error that memory could not help.
-func notMoved(err error) error {
-	if away := new(UnavailableError); errors.As(err, &away) {
-		away.Chosen = true
-	}
-	return err
 }
 
 // cachesOf returns the caches of q's counter, that of single numbers first.

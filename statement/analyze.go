@@ -153,10 +153,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		}
 		a.problem = a.tooMany
 		if a.crowded() {
-			st.Words |= Opaque
-		}
-		if a.crowded() && mayBringRows(sql) {
-			st.Words |= MayBringRows
+			st.Words |= opaque(sql)
 		}
 	}
 	if a.Execs > 0 || a.ByVersion {
@@ -244,10 +241,15 @@ func (a *analyzer) comments() {
 func (st *Statement) bad(sql []byte) {
 	st.reset(st.mode)
 	st.resetRare()
-	st.Words = Opaque
+	st.Words = opaque(sql)
+}
+
+// opaque returns the words of a text that is not read to its end.
+func opaque(sql []byte) Words {
 	if mayBringRows(sql) {
-		st.Words |= MayBringRows
+		return Opaque | MayBringRows
 	}
+	return Opaque
 }
 
 // statement reads one statement up to its semicolon. It reports whether there was one.

@@ -197,25 +197,26 @@ func (in *Insertion) Column(same func(name []byte) bool) int {
 }
 
 // ReadRows reads the rows and what follows them. key is the index of the wanted column, or -1. It
-// returns false if it cannot follow all of it. Rows for whose value stays returns true are counted
-// and not kept: a text may have millions of them. With nil all are kept.
-func (in *Insertion) ReadRows(key int, stays func(v *InsertValue) bool) bool {
+// returns false if it cannot follow all of it. take gets the value of each row, and reports whether
+// it needs no more. Such a row is counted and not kept: a text may have millions. With nil all are
+// kept.
+func (in *Insertion) ReadRows(key int, take func(v *InsertValue) bool) bool {
 	switch in.Source {
 	case InsertSet:
 		row := InsertRow{Values: len(in.Columns), End: in.values[len(in.values)-1].End, Params: in.params, Value: InsertValue{Kind: ValueMissing}}
 		if key >= 0 {
 			row.Value = in.values[key]
 		}
-		in.addRow(&row, stays)
+		in.addRow(&row, take)
 		return in.tail()
 	case InsertValues:
-		return in.rows(key, stays) && in.tail()
+		return in.rows(key, take) && in.tail()
 	}
 	return false
 }
 
-// addRow counts a row, and keeps it unless its value stays.
-func (in *Insertion) addRow(row *InsertRow, stays func(v *InsertValue) bool) {
+// addRow counts a row, and keeps it unless take needs no more than its value.
+func (in *Insertion) addRow(row *InsertRow, take func(v *InsertValue) bool) {
 	switch {
 	case in.Count == 0:
 		in.width = row.Values
@@ -223,7 +224,7 @@ func (in *Insertion) addRow(row *InsertRow, stays func(v *InsertValue) bool) {
 		in.width = -1
 	}
 	in.Rows = append(in.Rows, *row)
-	if last := len(in.Rows) - 1; stays != nil && stays(&in.Rows[last].Value) {
+	if last := len(in.Rows) - 1; take != nil && take(&in.Rows[last].Value) {
 		in.Rows = in.Rows[:last]
 	}
 	in.Count++
@@ -325,7 +326,7 @@ func (in *Insertion) assignments() bool {
 }
 
 // rows reads (1, 2), (3, 4), and moves behind them.
-func (in *Insertion) rows(key int, stays func(v *InsertValue) bool) bool {
+func (in *Insertion) rows(key int, take func(v *InsertValue) bool) bool {
 	l := &in.l
 	for {
 		in.next()
@@ -356,7 +357,7 @@ func (in *Insertion) rows(key int, stays func(v *InsertValue) bool) bool {
 			row.Values++
 		}
 		row.End, row.Params = l.Start, in.params
-		in.addRow(&row, stays)
+		in.addRow(&row, take)
 		if in.next(); !l.Is(',') {
 			return true
 		}

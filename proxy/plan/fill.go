@@ -32,11 +32,11 @@ type filling struct {
 // Fill plans what has to be filled into a text; nil: nothing. st is its analysis, and s the
 // session's state. It changes neither.
 func (p *Planner) Fill(st *statement.Statement, sql []byte, s *state.State) (*Filling, Verdict) {
-	p.needs = p.needs[:0]
+	p.needs, p.asked = p.needs[:0], 0
 	if p.insertion == nil {
 		p.insertion = new(statement.Insertion)
 	}
-	t := filling{planning{p, &p.Action, st, sql, s, &p.Facts, 0}, p.newFilling(), p.insertion}
+	t := filling{planning{p, &p.Action, st, sql, s, &p.Facts}, p.newFilling(), p.insertion}
 	t.fill.begin(st)
 	t.in.ReadInserts(sql, s.Mode)
 	for i := range st.Tables {
@@ -99,8 +99,8 @@ func (t *filling) table(i int) Verdict {
 
 // Bound returns what is bound in a table of the text that st is the analysis of, or nil.
 func (p *Planner) Bound(table *statement.TableRef, st *statement.Statement, s *state.State) (*Binding, Verdict) {
-	p.needs = p.needs[:0]
-	t := planning{p, &p.Action, st, nil, s, &p.Facts, 0}
+	p.needs, p.asked = p.needs[:0], 0
+	t := planning{p, &p.Action, st, nil, s, &p.Facts}
 	b, v := t.bound(table)
 	if len(p.needs) > 0 {
 		return nil, Verdict{Kind: Asks, Needs: p.needs}
@@ -281,13 +281,13 @@ func (t *planning) keyAmong(of *Columns, b *Binding, key *statement.Key) Verdict
 // rowsOf is key for an INSERT whose rows stand in the text.
 func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	in, b, key := t.in, k.Binding, &k.Key
-	stays := func(v *statement.InsertValue) bool {
+	take := func(v *statement.InsertValue) bool {
 		if v.Kind == statement.ValueNumber && !b.Texts {
 			k.Explicit = append(k.Explicit, v.Number)
 		}
 		return v.Kind == statement.ValueNumber || v.Kind == statement.ValueExplicit || b.Texts && v.Literal
 	}
-	if !in.ReadRows(key.Index, stays) {
+	if !in.ReadRows(key.Index, take) {
 		return false, t.unreadable(b)
 	}
 	if !b.Texts && in.Returning && t.st.Words&statement.ReadsLastInsertID != 0 {

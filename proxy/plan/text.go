@@ -14,6 +14,7 @@ type Planner struct {
 	Action Action // the last plan
 
 	needs     []Need
+	asked     uint32               // bits by What, of needs that were asked once
 	numbers   []bool               // scratch: of the calls
 	insertion *statement.Insertion // nil before the first INSERT
 	spare     *Filling             // reused memory; nil before the first filling
@@ -46,17 +47,15 @@ type planning struct {
 	sql []byte
 	s   *state.State
 	f   *Facts
-
-	asked uint32 // bits by What, see askOnce
 }
 
 // Text plans a text with calls, or with columns to fill. st is its analysis, and s the session's
 // state. Text changes neither.
 func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verdict {
 	a, f := &p.Action, &p.Facts
-	p.needs = p.needs[:0]
+	p.needs, p.asked = p.needs[:0], 0
 	a.clear(len(st.Calls), f.Fill)
-	t := planning{p, a, st, sql, s, f, 0}
+	t := planning{p, a, st, sql, s, f}
 	v := t.whole()
 	if v.Kind == Go && len(p.needs) > 0 {
 		return Verdict{Kind: Asks, Needs: p.needs}

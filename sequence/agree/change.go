@@ -82,7 +82,7 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 			return 0, false, nil
 		}
 		r.WasOrder = r.Def.Order
-		repeated, step, used := r.Def.Cycle, r.Def.Increment, g.used()
+		repeated := r.Def.Cycle
 		if err := a.redefine(ctx, g, r, &asked); err != nil {
 			return 0, false, err
 		}
@@ -101,8 +101,9 @@ func (a Definitions) Alter(ctx context.Context, name string, asked define.Altera
 			at = g.top // its home goes on above all others
 		}
 		top := g.top
-		if r.Def.Increment != step {
-			top, at = used, max(at, used)
+		if r.Def.Increment != g.best.Def.Increment {
+			top = g.used()
+			at = max(at, top)
 		}
 		if asked.Floor <= r.Max {
 			at, top, r.Past = max(at, asked.Floor), max(top, asked.Floor), max(r.Past, asked.Floor)
