@@ -43,7 +43,7 @@ type Config struct {
 	// or get error 1235 where columns are filled in; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
 	// memory for statements above 64KiB (twice the size), many in a text, and rows that get keys;
-	// others wait, slow ones get 1159. With locks there is as much again; 1MiB to 1024GiB
+	// others wait, slow ones get 1159. Open transactions may double it; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`

@@ -28,7 +28,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxySequenceNearItsEnd", "SeqproxySequenceEndsSoon"},
-		"a sequence nears its end: `used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column, then run `ALTER SEQUENCE name OWNED BY` that column again. If MAXVALUE is the end, raise it, and run `REPAIR SEQUENCE`. Both take effect within a second. A kind whose digits are used up needs a new sequence of more",
+		"a sequence nears its end: `used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column, then run `ALTER SEQUENCE name OWNED BY` that column again. If MAXVALUE is the end, raise it, and run `REPAIR SEQUENCE`. Both take effect within a second. A kind whose digits are used up needs a new sequence with more digits",
 	},
 	{
 		[]string{"SeqproxyDown"},

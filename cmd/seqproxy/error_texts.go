@@ -14,7 +14,7 @@ var errorTexts = []struct {
 }{
 	{"Keys", []errorEntry{
 		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name OWNED BY table.column`, above the keys that are there; or `unknown_sequence = \"create\"`, from 1 on"},
-		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md)); a kind: a new sequence"},
+		{4084, "HY000", "the sequence is at its end", "widen the column, then `OWNED BY` again, or `MAXVALUE` ([how](alarms.md)); for a kind, make a new sequence"},
 		{4085, "HY000", "options contradict each other, or do not fit the column `id`", "the text names them"},
 		{1050, "42S01", "CREATE SEQUENCE: the name is taken", "IF NOT EXISTS, or another name"},
 		{1105, "HY000", "no number is available, or as the text says", "see [Without a number](#without-a-number)"},
