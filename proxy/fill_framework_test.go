@@ -195,18 +195,20 @@ func TestAPreparedInsertFindsOutThatAutoIncrementWasTakenAway(t *testing.T) {
 			}
 		}
 		exec(t, o.DirectConn(t, 0, o.Schemas[0], nil), "ALTER TABLE photos MODIFY id BIGINT UNSIGNED NOT NULL")
-		if _, err := st.ExecContext(t.Context(), "z", c.first); err != nil {
+		r, err := st.ExecContext(t.Context(), "z", c.first)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if c.first > 102 {
-			if got, want := value(t, conn, "SELECT LAST_INSERT_ID()"), value(t, conn, "SELECT id FROM photos WHERE n = 103"); got != want {
-				t.Errorf("%s, found %v: LAST_INSERT_ID() is %s, want the key %s", c.text, c.found, got, want)
+			id, _ := r.LastInsertId()
+			if got, want := value(t, conn, "SELECT LAST_INSERT_ID()"), value(t, conn, "SELECT id FROM photos WHERE n = 103"); got != want || fmt.Sprint(id) != want {
+				t.Errorf("%s, found %v: LAST_INSERT_ID() is %s and the insert id %d, want the key %s", c.text, c.found, got, id, want)
 			}
 		}
 		exec(t, conn, "BEGIN") // otherwise the session ends
 		_, err = st.ExecContext(t.Context(), "x", 104)
 		checkError(t, c.text, err, 1615, "AUTO_INCREMENT")
-		r, err := conn.ExecContext(t.Context(), strings.Replace(c.text, "?, ?", "'x', 105", 1))
+		r, err = conn.ExecContext(t.Context(), strings.Replace(c.text, "?, ?", "'x', 105", 1))
 		if err != nil {
 			exec(t, conn, "ROLLBACK")
 			t.Fatal(err)

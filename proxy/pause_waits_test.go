@@ -183,8 +183,25 @@ func TestAReloadWhileSessionsWait(t *testing.T) {
 	e.checkGone(e.Servers[0])
 }
 
-// A DBA binds a column in a pause. The INSERTs that wait get their keys from the sequence.
+// A DBA binds a column in a pause, by OWNED BY or in the configuration. The INSERTs that wait get
+// their keys from the sequence.
 func TestAnInsertThatWaitsGetsAKeyOfASequenceThatIsMadeMeanwhile(t *testing.T) {
+	t.Run("OWNED BY", func(t *testing.T) {
+		testBindingInAPause(t, func(_ *env, admin *wire) {
+			admin.query("CREATE SEQUENCE photos START WITH 1000 OWNED BY photos.id")
+		})
+	})
+	t.Run("[[bind]]", func(t *testing.T) {
+		testBindingInAPause(t, func(e *env, admin *wire) {
+			admin.query("CREATE SEQUENCE photos START WITH 1000")
+			e.Reload(t, func(_ *backend.Options, o *proxy.Options) {
+				o.Bindings = []proxy.Binding{{Schema: e.Schemas[0], Table: "photos", Column: "id", Sequence: "photos"}}
+			})
+		})
+	})
+}
+
+func testBindingInAPause(t *testing.T, bind func(e *env, admin *wire)) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title TEXT)")
 	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
@@ -206,7 +223,7 @@ func TestAnInsertThatWaitsGetsAKeyOfASequenceThatIsMadeMeanwhile(t *testing.T) {
 	bound.send(prepare)
 	dynamic.sendText("EXECUTE p")
 	e.awaitPausedSessions(t, 5)
-	admin.query("CREATE SEQUENCE photos START WITH 1000 OWNED BY photos.id")
+	bind(e, admin)
 	e.resume(t, "s0")
 	text.answerOK("a text")
 	several.receive(protocol.ShapeResult, nil)

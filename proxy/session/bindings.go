@@ -76,10 +76,12 @@ func (f *facts) bound() (*bindings, error) {
 	if f.at.routes.Default == nil {
 		return nil, nil // without a shard there are no tables
 	}
-	b := f.at.set.boundSoFar()
+	// The command may have waited in a pause since it took its settings.
+	set := f.at.shared.Settings.Load()
+	b := set.boundSoFar()
 	if b.owners == nil {
 		why := f.awaitOwners()
-		if b = f.at.set.boundSoFar(); b.owners == nil && f.at.routes.Many() {
+		if b = set.boundSoFar(); b.owners == nil && f.at.routes.Many() {
 			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", why)
 		}

@@ -81,6 +81,7 @@ func planningWith(t *testing.T, owners columnOwners, shards ...string) *planning
 	}
 	at := &attachment{set: &Settings{owners: owners}, routes: all.Routes()}
 	at.shared = &Shared{Log: zap.NewNop()}
+	at.shared.Settings.Store(at.set)
 	at.state = &state.State{}
 	p := &planning{facts: facts{&ground{at: at, state: at.state, numbers: new(keys.Taker)}}}
 	p.numbers.For(t.Context(), &p.facts, new(stats.Tally))

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -47,8 +48,8 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 // restoreInsertID puts the first number of an INSERT into its OK, which is the next packet of c. A
 // trigger or a stored function makes servers forget LAST_INSERT_ID(n) there, though not in SQL.
 // The OK then has the key of the last row, or 0 without AUTO_INCREMENT. If no row is new, it stays
-// as it is.
-func (r *relay) restoreInsertID(c *backend.Conn, ok []byte, n *keys.Numbers) {
+// as it is. given is the number of a plain value, see insertedBy.
+func (r *relay) restoreInsertID(c *backend.Conn, ok []byte, n *keys.Numbers, given uint64) {
 	if len(ok) < 3 || ok[0] != 0 {
 		return
 	}
@@ -57,7 +58,7 @@ func (r *relay) restoreInsertID(c *backend.Conn, ok []byte, n *keys.Numbers) {
 	first, lost := n.InsertID, id == 0
 	if f := n.Fill; f != nil {
 		k := &f.Keys[0]
-		first, lost = k.InsertID(), lost || k.Auto
+		first, lost = cmp.Or(given, k.InsertID()), lost || k.Auto
 		if f.Words&statement.SetsLastInsertID != 0 { // perhaps for a row that it updates
 			lost = lost && k.Updates && k.Rows == 1 && rows == 1 && !r.at.login.Capabilities.Has(protocol.FoundRows)
 		}
@@ -103,7 +104,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 		f.Stale = true
 		r.at.shared.columns.forget()
 	}
-	r.restoreInsertID(c, first, n)
+	r.restoreInsertID(c, first, n, given)
 	r.batch.drop()
 	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {

@@ -139,7 +139,7 @@ func (r *relay) sendOnce(c *backend.Conn, n *keys.Numbers) error {
 		r.share.give()
 	}
 	if n.InsertID != 0 && n.Fill == nil && writeErr == nil {
-		r.restoreInsertID(c, r.firstPacket(c), n)
+		r.restoreInsertID(c, r.firstPacket(c), n, 0)
 		answer.awaited = true
 	}
 	return r.relayAnswers(c, writeErr, []expected{answer})
@@ -283,7 +283,7 @@ func (r *relay) pending() bool { return r.batch.size > 0 }
 // reportUnexplained counts and logs an insert id in an answer of c that its statement does not
 // explain.
 func (r *relay) reportUnexplained(c *backend.Conn, e *expected) {
-	if !r.at.set.boundSoFar().bindsOn(c.Shard, r.at.routes) {
+	if !r.at.shared.Settings.Load().boundSoFar().bindsOn(c.Shard, r.at.routes) {
 		return
 	}
 	r.at.shared.Counters.Suspects.Add(1)
