@@ -32,6 +32,10 @@ func greeter(t *testing.T, greets bool) (address string) {
 		attempt, err := login.Receive(pc)
 		if err == nil && attempt.Hello.User != "late" && attempt.Verify(protocol.Account{}, true) == nil {
 			_ = pc.WritePacket(protocol.AppendOK(nil, 0, protocol.OK{})[protocol.HeaderSize:])
+			if _, err := pc.ReadPacket(1 << 10); err == nil { // what the first session asks
+				pc.SetPacketNum(1)
+				_ = pc.WritePacket(protocol.AppendERR(nil, 1, 1227, "42000", "denied")[protocol.HeaderSize:])
+			}
 		}
 	}
 	running.Go(func() {

@@ -9,25 +9,6 @@ import (
 	"seqproxy/protocol"
 )
 
-// afterRelay completes a login that the client made itself. It checks that the server judged the
-// client by its answer alone, and asks the server for what a login without a relay shows.
-func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
-	if c.node.network == "unix" && c.Hello.MariaDB {
-		if err := c.checkTrust(relay); err != nil {
-			return err
-		}
-	}
-	if c.node.knowsMode() {
-		return nil
-	}
-	var refused *protocol.ServerError
-	if err := c.askMode(false); err != nil && !errors.As(err, &refused) {
-		// A server refuses the question while the password is expired.
-		return err
-	}
-	return nil
-}
-
 // makeUp logs in successfully, so that the server forgets the faults that it has counted for the
 // proxy's host. A server counts some failed logins of clients as such faults. Without an account
 // the next client that logs in has the same effect.
@@ -59,10 +40,11 @@ func (c *Conn) setWideCollation(id uint16) error {
 	return err
 }
 
-// checkTrust refuses the login unless only the client's answer can have proved the account. A
-// MariaDB account may have several plugins, and any one is enough (IDENTIFIED VIA
-// mysql_native_password OR unix_socket). The server does not say which one it was. It may accept
-// the login in spite of a wrong password, because it trusts the user that the proxy runs as.
+// checkTrust refuses a relayed login over a Unix socket unless only the client's answer can have
+// proved the account. A MariaDB account may have several plugins, and any one is enough
+// (IDENTIFIED VIA mysql_native_password OR unix_socket). The server does not say which one it was.
+// It may accept the login in spite of a wrong password, because it trusts the user that the proxy
+// runs as.
 func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	// For a proxy user, only the account that it became is visible.
 	rows, err := c.Query("SELECT @@proxy_user")

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
 
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -171,6 +172,25 @@ func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
 		if lower, upper := value(t, c, "SELECT id FROM `upper`"), value(t, c, "SELECT id FROM `Upper`"); lower != "1" || len(upper) != 4 {
 			t.Errorf("tables that differ in letter case: got ids %s and %s, want only the second to be filled", lower, upper)
 		}
+	}
+}
+
+// The first session asks what no probe has found out.
+func TestAServerThatFoldsNamesOfTablesIsKnownFromTheFirstSessionOn(t *testing.T) {
+	server := mysqltest.Shared(t)
+	server.OnMariaDB(t, "lower_case_table_names, which MySQL takes only when its data is made")
+	server = mysqltest.Start(t, "--lower-case-table-names=1")
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.Bindings = []proxy.Binding{filledPhotos} },
+		Backend: func(o *backend.Options) { o.Probe = backend.Credentials{User: "nobody", Password: "wrong"} },
+	})
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos", Start: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title TEXT)", "INSERT INTO Photos (title) VALUES ('sea')")
+	if got := value(t, c, "SELECT id FROM photos"); got != "1000" {
+		t.Errorf("got the key %s, want the sequence's", got)
 	}
 }
 
