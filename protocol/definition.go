@@ -1,29 +1,48 @@
 package protocol
 
-import "github.com/go-mysql-org/go-mysql/mysql"
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
 
 // DefinedType returns the type in a column definition. ok is false if the definition is malformed.
 func DefinedType(definition []byte, caps Capability) (typ uint8, ok bool) {
 	return definedType(definition, caps.Has(ExtendedMetadata))
 }
 
-func definedType(b []byte, extended bool) (typ uint8, ok bool) {
+func definedType(definition []byte, extended bool) (typ uint8, ok bool) {
+	_, typ, _, ok = readDefinition(definition, extended)
+	return typ, ok
+}
+
+// DefinesAutoIncrement returns the column's name in a column definition, and whether the column has
+// AUTO_INCREMENT. ok is false if the definition is malformed.
+func DefinesAutoIncrement(definition []byte, caps Capability) (name []byte, auto, ok bool) {
+	name, _, flags, ok := readDefinition(definition, caps.Has(ExtendedMetadata))
+	return name, flags&mysql.AUTO_INCREMENT_FLAG != 0, ok
+}
+
+func readDefinition(b []byte, extended bool) (name []byte, typ uint8, flags uint16, ok bool) {
 	strings := 6 // catalog, schema, table and its alias, column and its alias
 	if extended {
 		strings++
 	}
-	for range strings {
-		_, n, ok := ReadLenEncBytes(b)
+	for i := range strings {
+		s, n, ok := ReadLenEncBytes(b)
 		if !ok {
-			return 0, false
+			return nil, 0, 0, false
+		}
+		if i < 6 {
+			name = s
 		}
 		b = b[n:]
 	}
 	const at = 1 + 2 + 4 // length of the fixed fields, character set, column length
-	if len(b) <= at {
-		return 0, false
+	if len(b) < at+3 {
+		return nil, 0, 0, false
 	}
-	return b[at], true
+	return name, b[at], binary.LittleEndian.Uint16(b[at+1:]), true
 }
 
 // lengthEncoded is the width of values that start with their length.

@@ -89,6 +89,35 @@ func TestATriggerLeavesTheInsertID(t *testing.T) {
 	}
 }
 
+// Whether the column has AUTO_INCREMENT is found out without a snapshot of the transaction.
+func TestATriggerLeavesTheInsertIDOfRowsInATransaction(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(p *proxy.Options) {
+		p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
+	}})
+	for name, begin := range map[string][]string{
+		"a transaction": {"BEGIN"}, "without autocommit": {"SET autocommit = 0"},
+		"a temporary table": {"CREATE TEMPORARY TABLE own (a INT)"}, "a procedure": {"CALL nothing()"},
+	} {
+		for _, prepared := range []bool{false, true} {
+			p := o.keyPair(t, prepared, [2]string{"AUTO_INCREMENT"})
+			p.both("CREATE PROCEDURE nothing() DO 1", "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log (v) VALUES (NEW.id)")
+			for _, text := range begin {
+				p.Proxy.query(text)
+			}
+			first := o.nextNumber(t, "photos")
+			if got, want := insertIDOf(p.send(p.Proxy, "INSERT INTO t (a) VALUES ('x'), ('y')")), fmt.Sprint(first); got != want {
+				t.Errorf("%s, prepared %t: insert id %s, want %s", name, prepared, got, want)
+			}
+			o.Servers[0].Exec(t, "INSERT INTO "+p.schemas[0]+".log (v) VALUES (77)")
+			if got := p.Proxy.rows("SELECT COUNT(*) FROM log WHERE v = 77")[0]; got != "1" {
+				t.Errorf("%s, prepared %t: got %s rows that were made after the INSERT, want one: a question took a snapshot", name, prepared, got)
+			}
+			p.Proxy.quit()
+			p.Direct.quit()
+		}
+	}
+}
+
 // The insert id of a row that the server numbers stays, also if it is the last number of the rows.
 func TestAnotherColumnWithAutoIncrementHasTheInsertID(t *testing.T) {
 	o := newOracle(t, setup{Proxy: func(p *proxy.Options) {

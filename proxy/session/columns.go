@@ -100,7 +100,11 @@ func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRe
 		of.Cached, of.Now = !old, false // whoever takes an old one needs no second try
 		return of.Columns, nil
 	} else if old && (temporary || f.snapshots(c)) {
-		return plan.Columns{Answered: plan.No}, nil
+		of, err := f.askAuto(c, at.table, words)
+		if err == nil && of.Answered == plan.Yes && !temporary {
+			f.at.shared.columns.put(at, columnsOf{Columns: of}) // good for the same question alone
+		}
+		return of, err
 	}
 	begun := time.Now()
 	of, err := f.askColumns(c, at.table, words)
@@ -119,6 +123,19 @@ func (f *facts) mayBeTemporary() bool {
 // MySQL reads its own tables in it.
 func (f *facts) snapshots(c *backend.Conn) bool {
 	return !c.Hello.MariaDB && (f.state.InTransaction() || !f.state.Status.Has(protocol.Autocommit))
+}
+
+// askAuto asks only for the column with AUTO_INCREMENT, and takes no snapshot.
+func (f *facts) askAuto(c *backend.Conn, table string, words statement.Words) (of plan.Columns, err error) {
+	if words&statement.ReadsCounts != 0 || f.state.BeforeTransaction() {
+		return plan.Columns{Answered: plan.No}, nil
+	}
+	of.Answered = plan.Yes
+	err = f.relay.waitAsIts(c, func() (err error) {
+		of.Auto, err = c.AutoIncrement("SELECT * FROM " + table)
+		return err
+	})
+	return of, err
 }
 
 // askColumns asks for the columns of an INSERT without a list. words are those of the text, which

@@ -258,14 +258,19 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	return a, nil
 }
 
-// tryPrepare makes the server prepare a text and forget it. It returns the server's error. It waits
-// for locks as long as the statement itself would.
+// tryPrepare makes the server prepare a text and forget it. It returns the server's error.
 func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
+	return r.waitAsIts(c, func() error { return r.prepareAndForget(c, sql) })
+}
+
+// waitAsIts runs something of the proxy's own on c. It waits for locks as long as the client's
+// statement would.
+func (r *relay) waitAsIts(c *backend.Conn, run func() error) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	begun := r.at.tally.Waits()
-	err := r.prepareAndForget(c, sql)
+	err := run()
 	r.at.tally.Waited(begun)
 	if refused := new(protocol.ServerError); err != nil && !errors.As(err, &refused) {
 		return r.at.lost(c, err, false)
