@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -75,6 +76,15 @@ func TestTheRowsOfABulkExecutionGetTheirKeysInOrder(t *testing.T) {
 				t.Errorf("row %d: parameter %d is %d, NULL %v, want %d", i, at, n, v.null, want[at])
 			}
 		}
+	}
+}
+
+// Drivers send up to 16 MB at once.
+func TestABulkExecutionIsRefusedOnlyIfItsNumbersMakeItTooLong(t *testing.T) {
+	const rows = 800_000
+	p := keyed()
+	if got := len(p.execute(t, bulkExecution(make([]uint64, rows)...), nil)); got < protocol.MaxFragment/2 || got > protocol.MaxFragment {
+		t.Errorf("got %d bytes, want most of a packet", got)
 	}
 }
 

@@ -54,11 +54,14 @@ func (h *Hidden) paramType() uint16 {
 
 // size bounds the size of the parameter's value.
 func (h *Hidden) size() int {
-	const number, text = 21, 65
-	if h.Texts {
+	const number, digits, text = 8, 21, 65
+	switch {
+	case h.Texts:
 		return text
+	case h.paramType() == typeUnsignedBigint:
+		return number
 	}
-	return number
+	return digits
 }
 
 // appendValue appends the value of a hidden parameter of a type.
