@@ -280,6 +280,15 @@ func (g *group) claimed(ctx context.Context) error {
 // rebuild discards the contents of a node, and makes it a replica of the primary with a copy of its
 // present contents.
 func (g *group) rebuild(ctx context.Context, s *server) error {
+	// A server whose clock jumps may answer a statement too late.
+	if err := eventually(ctx, backWithin, func() error { return g.copyTo(ctx, s) }); err != nil {
+		return err
+	}
+	return g.caughtUp(ctx, s)
+}
+
+// copyTo is rebuild without the wait for what the primary has had since.
+func (g *group) copyTo(ctx context.Context, s *server) error {
 	position, texts, err := g.copyPrimary(ctx)
 	if err != nil {
 		return err
@@ -298,10 +307,7 @@ func (g *group) rebuild(ctx context.Context, s *server) error {
 	if err := s.exec(ctx, begin...); err != nil {
 		return err
 	}
-	if err := g.follow(ctx, s, g.primary, ""); err != nil {
-		return err
-	}
-	return g.caughtUp(ctx, s)
+	return g.follow(ctx, s, g.primary, "")
 }
 
 // copyPrimary returns the schema of the sequences on the primary as statements that make it, and
