@@ -22,7 +22,7 @@ var askers = []struct {
 	{"php-PDO", "php", "asking/asking.php", "PDO", "pdo.php"},
 	{"ruby-mysql2", "ruby", "asking/asking.rb", "", "mysql2.rb"},
 	{"perl-DBD-mysql", "perl", "asking/asking.pl", "", "dbd.pl"},
-	{"Connector-J", "java", "asking/Asking.java", "", "Connector.java"},
+	{"MariaDB-Connector-J", "java", "asking/Asking.java", "", "Connector.java"},
 }
 
 // cmd/seqproxy tests the same with the Go driver and the command-line clients.

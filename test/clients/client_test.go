@@ -81,7 +81,7 @@ var clients = []client{
 	script("perl-DBD-mysql", moreCompress, "perl", "dbd.pl"),
 	script("ruby-mysql2", moreCompress, "ruby", "mysql2.rb"),
 	// Each run compiles and starts a virtual machine, so no login is tried twice.
-	script("Connector-J", []string{"tls", "relayed password", "compress"}, "java", "Connector.java"),
+	script("MariaDB-Connector-J", []string{"tls", "relayed password", "compress"}, "java", "Connector.java"),
 }
 
 // python is Debian's, for which Debian's modules are made. PATH may have another one first.

@@ -34,7 +34,7 @@ func (k keyProgram) find(t *testing.T) {
 // column is left out.
 var keyDrivers = []keyProgram{
 	{name: "go-sql-driver", run: runGoKeys},
-	{name: "Connector-J", missing: func() string { return missing("Connector-J", "javac", "Connector.java") }, run: runJavaKeys},
+	{name: "MariaDB-Connector-J", missing: func() string { return missing("MariaDB-Connector-J", "javac", "Connector.java") }, run: runJavaKeys},
 	keyScript("php-mysqli", "php", "keys/keys.php", "mysqli", "mysqli.php"),
 	keyScript("php-PDO", "php", "keys/keys.php", "PDO", "pdo.php"),
 	keyScript("PyMySQL", python, "keys/keys.py", "pymysql", "pymysql"),

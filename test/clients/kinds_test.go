@@ -67,7 +67,7 @@ var keyForms = []struct {
 // kindDrivers are the keyDrivers whose programs take steps.
 var kindDrivers = []keyProgram{
 	{name: "go-sql-driver", run: runGoKinds},
-	{name: "Connector-J", missing: func() string { return missing("Connector-J", "javac", "Connector.java") }, run: runJavaKinds},
+	{name: "MariaDB-Connector-J", missing: func() string { return missing("MariaDB-Connector-J", "javac", "Connector.java") }, run: runJavaKinds},
 	keyScript("php-mysqli", "php", "kinds/kinds.php", "mysqli", "mysqli.php"),
 	keyScript("php-PDO", "php", "kinds/kinds.php", "PDO", "pdo.php"),
 	keyScript("PyMySQL", python, "kinds/kinds.py", "pymysql", "pymysql"),

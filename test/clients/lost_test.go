@@ -25,7 +25,7 @@ var pools = []struct {
 	{"SQLAlchemy, mysqlclient", python, "lost/lost.py", "mysqldb", "lost/lost.py"},
 	{"npm-mysql2", "node", "node/lost.mjs", "mysql2", "node/mysql2.mjs"},
 	{"npm-mariadb", "node", "node/lost.mjs", "mariadb", "node/mariadb.mjs"},
-	{"Connector-J", "java", "lost/Lost.java", "", "Connector.java"},
+	{"MariaDB-Connector-J", "java", "lost/Lost.java", "", "Connector.java"},
 }
 
 // TestPoolsThrowALostConnectionAway runs them directly and through the proxy at the same time,
