@@ -16,7 +16,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyRewind"},
-		"a row went back, by a restore or by hand", "at once run `REPAIR SEQUENCE` for each, also where `CHECK` says OK ([more](#a-row-went-back))",
+		"a row went back, by a restore or by hand", "at once run `REPAIR SEQUENCE` for each, at one proxy of every set of shards, also where `CHECK` says OK ([more](#a-row-went-back))",
 	},
 	{
 		[]string{"SeqproxyRowGone"},

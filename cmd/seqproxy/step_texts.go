@@ -7,7 +7,7 @@ var restoreSteps = []string{
 	"Start one proxy that no application knows: with `-listen` at another port, as the system user of the service.",
 	"Repeat, in their order, the statements about sequences since the dump. The log lines `audit` with `outcome` `done` have them, but not the texts of FORMAT and COMMENT, nor TIME ZONE, RESET and WIDEN. OWNED BY matters most: without it AUTO_INCREMENT gives the keys, and each shard the same.",
 	"For each sequence run `REPAIR SEQUENCE name`. It raises the row above the keys of the column in its OWNED BY, on all shards of this proxy; if others have other shards, start one of each, and run it there, too. Without OWNED BY, with texts and with RESET it compares nothing, and says so: then run `ALTER SEQUENCE name RESTART WITH n`, with n above all keys. Of a [kind](kinds.md), n is a counter; with RESET, one of this period. UUID needs nothing, nor does SNOWFLAKE two minutes after its last key.",
-	"Keys since the dump may be in no row: not yet inserted, or deleted. Raise the sequences above those, too, by RESTART.",
+	"Keys since the dump may be in no row: not yet inserted, or deleted. Raise the sequences above those, too, by RESTART. A [ticket table](coming-from.md#ticket-tables) that counts went back, too: `ALTER TABLE name AUTO_INCREMENT = n`, with n above all ids in use.",
 	"Stop this proxy, and start all. Keep their `state_dir`: it has what each of them reserved itself.",
 }
 
