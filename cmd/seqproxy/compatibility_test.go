@@ -21,7 +21,7 @@ var (
 	spelledTexts = []routed{
 		{"MariaDB, the standard", "a number", "nextval", "s (1)", []string{"NEXTVAL('s')", "NEXTVAL(s)", "NEXT VALUE FOR s"}},
 		{"seqproxy", "ten numbers in a row; the value is the first. 1,000,000 at most", "nextval", "s (10)", []string{"NEXTVAL('s', 10)"}},
-		{"Vitess", "a number; the column is `nextval`", "nextval", "s (1)", []string{"SELECT NEXT VALUE FROM s"}},
+		{"Vitess", "a number, if `s` is a sequence here; the column is `nextval`", "nextval", "s (1)", []string{"SELECT NEXT VALUE FROM s"}},
 		{"Vitess", "ten numbers in a row", "nextval", "s (10)", []string{"SELECT NEXT 10 VALUES FROM s"}},
 		{"MyCat", "a number of `S2`", "nextval", "S2 (1)", []string{"NEXT VALUE FOR MYCATSEQ_S2"}},
 		{"Oracle", "a number, if `s` is a sequence and nothing else in the text", "nextval", "s (1)", []string{"s.NEXTVAL"}},

@@ -38,6 +38,9 @@ const (
 	Freeze Name = "freeze"
 )
 
+// All are the faults. A test looks for each.
+var All = []Name{Commit, Session, Floor, Fsync, Plan, CeilingMember, CeilingReplica, Verify, Ballot, Clock, Date, Freeze}
+
 // Variable is the environment variable that chooses the fault.
 const Variable = "SEQPROXY_FAULT"
 

@@ -10,15 +10,10 @@ import (
 	"seqproxy/internal/planted"
 )
 
-var all = []planted.Name{
-	planted.Commit, planted.Session, planted.Floor, planted.Fsync, planted.Plan, planted.CeilingMember, planted.CeilingReplica, planted.Verify,
-	planted.Ballot, planted.Freeze, planted.Clock, planted.Date,
-}
-
 // The environment chooses a fault, and sets the clock, in a build with the tag and in no other.
 func TestANormalBuildHasNoFaults(t *testing.T) {
 	if os.Getenv("SEQPROXY_TEST_FAULT_CHILD") != "" {
-		for _, f := range all {
+		for _, f := range planted.All {
 			if planted.Fault(f) {
 				os.Exit(3)
 			}
@@ -36,7 +31,7 @@ func TestANormalBuildHasNoFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range all {
+	for _, f := range planted.All {
 		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestANormalBuildHasNoFaults$")
 		cmd.Env = append(os.Environ(), "SEQPROXY_TEST_FAULT_CHILD=1", planted.Variable+"="+string(f), planted.ClockVariable+"="+lead)
 		if err := cmd.Run(); err != nil {

@@ -193,6 +193,25 @@ var scripts = map[planted.Name]func(*scenario){
 	planted.Date:    throughMidnight,
 }
 
+// ofSequence are faults that need several sequence servers, or a group. These tests of sequence
+// must fail with them.
+var ofSequence = map[planted.Name]string{
+	planted.Plan:           "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
+	planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsCeiling",
+	planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
+	planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
+	planted.Ballot:         "TestACoordinatorThatWasReplacedTakesNoStep",
+	planted.Freeze:         "TestApplicationsThatCountWhileTheRowsAreFrozen",
+}
+
+func TestEachPlantedFaultIsLookedFor(t *testing.T) {
+	for _, name := range planted.All {
+		if scripts[name] == nil && ofSequence[name] == "" {
+			t.Errorf("fault %s: no script and no test looks for it", name)
+		}
+	}
+}
+
 // Without a fault the scripts give no key twice.
 func TestNoFaultIsFoundWhereNoneIsPlanted(t *testing.T) {
 	program := mysqltest.Program(t)
@@ -229,22 +248,14 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 			t.Error("no duplicate was found with the planted fault")
 		})
 	}
-	// These faults need several sequence servers, or a group: tests of sequence must fail with
-	// them. Which of two proxies first notices that a row went back is chance, so there are several
+	// Which of two proxies first notices that a row went back is chance, so there are several
 	// attempts.
 	tests := filepath.Join(t.TempDir(), "sequence.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", planted.Tag, "-o", tests, "seqproxy/sequence")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)
 	}
-	for name, test := range map[planted.Name]string{
-		planted.Plan:           "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
-		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsCeiling",
-		planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
-		planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
-		planted.Ballot:         "TestACoordinatorThatWasReplacedTakesNoStep",
-		planted.Freeze:         "TestApplicationsThatCountWhileTheRowsAreFrozen",
-	} {
+	for name, test := range ofSequence {
 		t.Run(string(name)+" of several servers", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
