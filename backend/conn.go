@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -298,8 +297,9 @@ func logIn(pc *protocol.Conn, patience time.Duration, shard *Shard, node *Node, 
 		}
 	}
 	if !login.probe && !node.knowsMode() {
-		var refused *protocol.ServerError // as while the password is expired
+		var refused *protocol.ServerError
 		if err := c.askMode(false); err != nil && !errors.As(err, &refused) {
+			// A server refuses the question while the password is expired.
 			return nil, err
 		}
 	}
@@ -386,47 +386,6 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 		}
 		rows = append(rows, row)
 	}
-}
-
-// AutoIncrement returns the name of the column with AUTO_INCREMENT among those of a query, "" if
-// there is none. It prepares the query and forgets it. So the query takes no snapshot in a
-// transaction. The errors are as of Query.
-func (c *Conn) AutoIncrement(query string) (column string, err error) {
-	if err := c.send(protocol.ComStmtPrepare, query); err != nil {
-		return "", err
-	}
-	p, err := c.packetOfAnswer()
-	if err != nil {
-		return "", err
-	}
-	if p[0] != 0 || len(p) < 12 {
-		_, err := c.ended(p, false)
-		return "", cmp.Or(err, protocol.ErrMalformed)
-	}
-	closing := append([]byte{byte(protocol.ComStmtClose)}, p[1:5]...)
-	columns := int(binary.LittleEndian.Uint16(p[5:]))
-	if len(p) > 12 && p[12] == 0 && c.Capabilities.Has(protocol.OptionalMetadata) {
-		columns = 0
-	}
-	for range columns {
-		if p, err = c.packetOfAnswer(); err != nil {
-			return "", err
-		}
-		name, auto, ok := protocol.DefinesAutoIncrement(p, c.Capabilities)
-		if !ok {
-			return "", protocol.ErrMalformed
-		}
-		if auto {
-			column = string(name)
-		}
-	}
-	if columns > 0 && !c.Capabilities.Has(protocol.DeprecateEOF) {
-		if _, err := c.packetOfAnswer(); err != nil {
-			return "", err
-		}
-	}
-	c.SetPacketNum(0)
-	return column, c.WritePacket(closing)
 }
 
 // Command sends a command that is answered with OK or ERR.

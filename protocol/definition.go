@@ -24,17 +24,17 @@ func DefinesAutoIncrement(definition []byte, caps Capability) (name []byte, auto
 }
 
 func readDefinition(b []byte, extended bool) (name []byte, typ uint8, flags uint16, ok bool) {
-	strings := 6 // catalog, schema, table and its alias, column and its alias
-	if extended {
-		strings++
-	}
-	for i := range strings {
+	for range 6 { // catalog, schema, table and its alias, column and its alias
 		s, n, ok := ReadLenEncBytes(b)
 		if !ok {
 			return nil, 0, 0, false
 		}
-		if i < 6 {
-			name = s
+		name, b = s, b[n:]
+	}
+	if extended {
+		_, n, ok := ReadLenEncBytes(b)
+		if !ok {
+			return nil, 0, 0, false
 		}
 		b = b[n:]
 	}

@@ -58,7 +58,7 @@ var eventTexts = []eventEntry{
 	{[]string{"owner of a sequence lost"}, "by a fail-over; do what `remedy` says"},
 	{[]string{"sequence row gone"}, "somebody deleted it, as by TRUNCATE; clients get error 4091: do what `remedy` says"},
 	{[]string{"ticket table not served"}, "its statements go to the server; the error says why: [ticket tables](coming-from.md#ticket-tables)"},
-	{[]string{"ticket counter went back"}, "emptied or restored, and raised; keys may repeat. Run `ALTER TABLE name AUTO_INCREMENT = n`, n above all ids in use"},
+	{[]string{"ticket counter went back"}, "somebody emptied or restored it; keys may repeat. Run `ALTER TABLE name AUTO_INCREMENT = n`, n above all ids in use"},
 	{[]string{"ticket table not durable"}, "after a crash of the machine its numbers may repeat; `remedy` prevents that"},
 	{[]string{"reservations not durable"}, "a crash of the machine can take the last numbers back, and they come again: do what `remedy` says"},
 	{[]string{"node of the cluster does not flush at commit"}, `if all nodes crash at once, this one may lack the last reservations: [what a cluster can lose](cluster.md#what-a-cluster-can-lose)`},

@@ -125,15 +125,22 @@ func (f *facts) snapshots(c *backend.Conn) bool {
 	return !c.Hello.MariaDB && (f.state.InTransaction() || !f.state.Status.Has(protocol.Autocommit))
 }
 
-// askAuto asks only for the column with AUTO_INCREMENT, and takes no snapshot.
+// askAuto asks only for the column with AUTO_INCREMENT. It prepares a query and does not run it, so
+// no transaction takes its snapshot.
 func (f *facts) askAuto(c *backend.Conn, table string, words statement.Words) (of plan.Columns, err error) {
 	if words&statement.ReadsCounts != 0 || f.state.BeforeTransaction() {
 		return plan.Columns{Answered: plan.No}, nil
 	}
 	of.Answered = plan.Yes
-	err = f.relay.waitAsIts(c, func() (err error) {
-		of.Auto, err = c.AutoIncrement("SELECT * FROM " + table)
-		return err
+	err = f.relay.tryPrepare(c, []byte("SELECT * FROM "+table), func(definition []byte) error {
+		name, auto, ok := protocol.DefinesAutoIncrement(definition, c.Capabilities)
+		if !ok {
+			return protocol.ErrMalformed
+		}
+		if auto {
+			of.Auto = string(name)
+		}
+		return nil
 	})
 	return of, err
 }

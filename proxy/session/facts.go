@@ -114,7 +114,7 @@ func (f *facts) MayInsert(k *plan.FilledKey) error {
 	if plan.ASCII([]byte(k.Binding.Column)) { // and so in the client's character set
 		rest = " (`" + strings.ReplaceAll(k.Binding.Column, "`", "``") + "`) VALUES (1)"
 	}
-	err = f.relay.tryPrepare(c, slices.Concat([]byte("INSERT INTO "), k.Table, []byte(rest)))
+	err = f.relay.tryPrepare(c, slices.Concat([]byte("INSERT INTO "), k.Table, []byte(rest)), nil)
 	if refused := new(protocol.ServerError); k.Statement > 0 && errors.As(err, &refused) {
 		return protocol.NotSupported("an INSERT into %s with a number of its own above those of sequence %s, behind a statement without which the server refuses it (%s), is not supported: send it alone",
 			k.Binding.Table, k.Binding.Sequence, refused.Message)

@@ -129,7 +129,7 @@ func (p *planning) unreadRows(sql []byte) error {
 			return err
 		}
 		var refused *protocol.ServerError
-		if err := p.relay.tryPrepare(c, sql); err != nil && !(errors.As(err, &refused) && refused.Code == mysql.ER_UNSUPPORTED_PS) {
+		if err := p.relay.tryPrepare(c, sql, nil); err != nil && !(errors.As(err, &refused) && refused.Code == mysql.ER_UNSUPPORTED_PS) {
 			return err
 		}
 	}

@@ -228,7 +228,7 @@ func answer(yes bool, err error) (plan.Answer, error) { return plan.AnswerOf(yes
 // refusal returns the error for a refused plan.
 func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	if r.ServerFirst {
-		if err := p.relay.tryPrepare(p.at.cur, sql); err != nil {
+		if err := p.relay.tryPrepare(p.at.cur, sql, nil); err != nil {
 			return err
 		}
 	}

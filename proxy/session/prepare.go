@@ -258,19 +258,15 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	return a, nil
 }
 
-// tryPrepare makes the server prepare a text and forget it. It returns the server's error.
-func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
-	return r.waitAsIts(c, func() error { return r.prepareAndForget(c, sql) })
-}
-
-// waitAsIts runs something of the proxy's own on c. It waits for locks as long as the client's
-// statement would.
-func (r *relay) waitAsIts(c *backend.Conn, run func() error) error {
+// tryPrepare makes the server prepare a text and forget it. It returns the server's error. It waits
+// for locks as long as the statement itself would. define gets the definition of each column of the
+// result. It may be nil.
+func (r *relay) tryPrepare(c *backend.Conn, sql []byte, define func(definition []byte) error) error {
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	begun := r.at.tally.Waits()
-	err := run()
+	err := r.prepareAndForget(c, sql, define)
 	r.at.tally.Waited(begun)
 	if refused := new(protocol.ServerError); err != nil && !errors.As(err, &refused) {
 		return r.at.lost(c, err, false)
@@ -278,12 +274,12 @@ func (r *relay) waitAsIts(c *backend.Conn, run func() error) error {
 	return err
 }
 
-func (r *relay) prepareAndForget(c *backend.Conn, sql []byte) error {
+func (r *relay) prepareAndForget(c *backend.Conn, sql []byte, define func(definition []byte) error) error {
 	c.SetPacketNum(0)
 	if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
 		return err
 	}
-	a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}}
+	a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}, define: define}
 	err := a.relay()
 	answer := r.at.client.out
 	r.at.client.out = r.at.client.out[:0]
@@ -309,7 +305,8 @@ type prepareAnswer struct {
 	num     uint8 // of the next packet to the client
 	idAt    int   // offset of the statement id in client.out
 	refused bool
-	misread bool // the server has counted other parameters than the proxy
+	misread bool                          // the server has counted other parameters than the proxy
+	define  func(definition []byte) error // of each column; nil: none
 }
 
 // prepareLimit bounds a packet of a server's answer to COM_STMT_PREPARE.
@@ -360,6 +357,11 @@ func (a *prepareAnswer) relay() error {
 		}
 		if err := a.p.numbers.Rows.Define(b, a.c.Capabilities); err != nil {
 			return err
+		}
+		if a.define != nil {
+			if err := a.define(b); err != nil {
+				return err
+			}
 		}
 		a.pass(b)
 	}
